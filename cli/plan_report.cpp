@@ -220,6 +220,11 @@ std::string left_out_words(const Question& question, const SearchResult& result)
     if (!varied(name)) fixed.push_back(name);
     if (varied(name) && by_stack) of_stack.push_back(name);
   }
+  const bool by_stack_zero = !stack.zero_stages.empty() || !stack.pipeline_zero_stages.empty();
+  if (named.zero_stage.empty() && by_stack_zero) of_stack.emplace_back("zero_stage");
+  if (named.recompute.empty() && stack.partial_recompute != PartialRecompute::by_stage) {
+    of_stack.emplace_back("recompute");
+  }
   if (!of_stack.empty()) {
     words += fmt::format(" Of {} only what {} offers was searched.", fmt::join(of_stack, ", "),
                          stack.name);

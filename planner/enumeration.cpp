@@ -12,6 +12,7 @@
 #include "model/cost/memory.h"
 #include "model/plan/process_groups.h"
 #include "model/plan/validity.h"
+#include "planner/offered.h"
 
 namespace trainyard {
 namespace {
@@ -64,12 +65,7 @@ class Enumerator {
   Enumeration run() {
     result_.has_experts = job_.model.experts > 0;
     add_recomputes();
-    for (const int stage : {0, 1, 2, 3}) {
-      const bool runs = stage == 0 || job_.training.stack.zero_stack.empty();
-      if (runs && space_.zero_stage.has(stage)) {
-        result_.zero_stages.push_back(stage);
-      }
-    }
+    add_zero_stages();
     Plan sharded;
     sharded.zero_stage = 3;
     result_.sharding_drops_weights = !keeps_weights(job_.training, sharded);
@@ -108,6 +104,20 @@ class Enumerator {
       const bool repeats = (choice == selective && selective_is_none) ||
                            (!result_.recomputes.empty() && allowed(result_.recomputes, choice));
       if (!repeats) result_.recomputes.push_back(choice);
+    }
+  }
+
+  // Those of the stack, where nobody names any.
+  void add_zero_stages() {
+    const Stack& stack = job_.training.stack;
+    const auto offers = [&](int stage, int pipeline) {
+      return !space_.zero_stage.empty() || offers_zero_stage(stack, stage, pipeline);
+    };
+    for (const int stage : {0, 1, 2, 3}) {
+      const bool runs = stage == 0 || stack.zero_stack.empty();
+      if (!runs || !space_.zero_stage.has(stage)) continue;
+      if (offers(stage, 1)) result_.zero_stages.push_back(stage);
+      if (offers(stage, 2)) result_.pipeline_zero_stages.push_back(stage);
     }
   }
 
@@ -397,7 +407,8 @@ std::vector<int> Enumeration::zero_stages_of(const Degrees& d,
                                              const SearchedOffload& searched) const {
   std::vector<int> stages;
   if (searched.instead_of_recompute && d.pipeline > 1) return stages;
-  std::ranges::copy_if(zero_stages, std::back_inserter(stages), [&](int stage) {
+  const std::vector<int>& all = d.pipeline > 1 ? pipeline_zero_stages : zero_stages;
+  std::ranges::copy_if(all, std::back_inserter(stages), [&](int stage) {
     return stage <= searched.most_stage && allowed(searched.zero_stages, stage);
   });
   if (has_states_to_shard(d)) return stages;

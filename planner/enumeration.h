@@ -93,7 +93,8 @@ struct Enumeration {
   std::vector<std::vector<Sharding>> shardings;  // one list for all degrees that shard alike
   std::vector<RecomputeChoice> recomputes;
   std::vector<int> zero_stages;
-  Numbers sharding_groups;  // empty: all ranks, and `group_sizes`
+  std::vector<int> pipeline_zero_stages;  // of these under a pipeline
+  Numbers sharding_groups;                // empty: all ranks, and `group_sizes`
   std::vector<SearchedOffload> offloads;
   std::vector<bool> sequence_choices;  // of degrees with tensor parallelism
   std::vector<Placement> placements;

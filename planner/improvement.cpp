@@ -12,6 +12,7 @@
 #include "planner/auto_schedule.h"
 #include "planner/layer_moves.h"
 #include "planner/node.h"
+#include "planner/offered.h"
 #include "planner/rank_orders.h"
 #include "planner/ranking.h"
 #include "planner/request.h"
@@ -136,9 +137,8 @@ class Improver {
 
   std::optional<AllocationProblem> as_named(const Plan& plan,
                                             std::optional<AllocationProblem> problem) const {
-    if (!problem || options_.space.recompute.empty()) return problem;
-    // What was named is the same on every stage; full recomputation here is of any number of
-    // layers.
+    if (!problem || may_repeat_by_stage(options_.space, job_.job.training.stack)) return problem;
+    // The same on every stage; full recomputation here is of any number of layers.
     problem->full = false;
     problem->none = plan.recompute_per_stage.empty() && plan.recompute == Recompute();
     problem->selective =
@@ -447,6 +447,7 @@ class Improver {
   // What the stack is not known to run stands behind what it runs.
   bool is_best(const Candidate& candidate) const {
     if (!is_better(candidate, first_)) return false;
+    if (!may_repeat(options_.space, job_.job.training.stack, candidate.plan)) return false;
     if (!best_) return true;
     const Candidate& best = best_->candidate;
     const bool as_feasible = candidate.estimate.feasible == best.estimate.feasible;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "model/schedule/schedule.h"
+#include "planner/offered.h"
 #include "planner/rank_orders.h"
 
 namespace trainyard {
@@ -120,9 +121,31 @@ std::string group_of_no_stack(const Noted& noted) {
                      noted.job.model.experts > 0 ? " beside experts" : "", stack.name);
 }
 
+std::string zero_of_no_stack(const Noted& noted) {
+  const Plan& plan = noted.plan;
+  const Stack& stack = noted.job.training.stack;
+  if (offers_zero_stage(stack, plan.zero_stage, plan.pipeline_parallel)) return "";
+  return fmt::format("ZeRO-{}{} is not known of {}", plan.zero_stage,
+                     plan.pipeline_parallel > 1 ? " under a pipeline" : "", stack.name);
+}
+
+std::string recompute_of_no_stack(const Noted& noted) {
+  const Plan& plan = noted.plan;
+  const Stack& stack = noted.job.training.stack;
+  if (offers_recompute(stack, plan)) return "";
+  return fmt::format(
+      "recompute {} is not known of {}, which repeats {}",
+      plan.recompute_per_stage.empty() ? fmt::format("{} layers", plan.recompute.full_layers)
+                                       : "stage by stage",
+      stack.name,
+      stack.partial_recompute == PartialRecompute::none ? "all layers or none"
+                                                        : "as many in every chunk of a pipeline");
+}
+
 constexpr std::array kNotes = {
-    unused_sequence_parallelism, unused_context_algorithm, unused_schedule,  unused_sharding_group,
-    offload_of_no_stack,         order_of_no_stack,        group_of_no_stack};
+    unused_sequence_parallelism, unused_context_algorithm, unused_schedule,
+    unused_sharding_group,       offload_of_no_stack,      order_of_no_stack,
+    group_of_no_stack,           zero_of_no_stack,         recompute_of_no_stack};
 
 // The note of this text, which is added where there is none.
 PlanNote& note_of(std::vector<PlanNote>& notes, std::string text) {

@@ -5,9 +5,20 @@
 #include <utility>
 
 #include "model/bisection.h"
+#include "planner/offered.h"
 #include "planner/worker.h"
 
 namespace trainyard {
+namespace {
+
+int up_to_step(int layers, int step) { return (layers + step - 1) / step * step; }
+
+}  // namespace
+
+// Of numbers of layers that the software repeats. Requires: it repeats some and not all.
+int Worker::layers_step(const Plan& plan) const {
+  return repeated_layers_step(shared_.job.job.training.stack, plan.virtual_stages);
+}
 
 // The same with full recomputation of some layers of each stage, for the shardings that are too
 // large without: nothing repeated takes no longer. Not so where copies of activations to the hosts
@@ -68,7 +79,9 @@ bool Worker::has_room_for_any(const Expansion& node, LayerRange range, Plan& pla
 // Halves that may be on the front, down to single numbers.
 bool Worker::price_any_of(const Expansion& node, LayerRange range, Plan& plan) {
   if (range.first >= range.end || !has_room_for_any(node, range, plan)) return false;
-  if (range.end - range.first == 1) return price_layers(range.first);
+  if (range.end - range.first == 1) {
+    return range.first % layers_step(plan) == 0 && price_layers(range.first);
+  }
   const int middle = range.first + (range.end - range.first) / 2;
   const bool fewer = price_any_of(node, {range.first, middle}, plan);
   const bool more = price_any_of(node, {middle, range.end}, plan);
@@ -118,7 +131,8 @@ Worker::BoundedLayers Worker::bounded_layers(const Expansion& node, int end, Pla
   LayerRange range = worthwhile(node, common, end, plan);
   if (range.first >= range.end) return bounded;
   range.first = std::max(range.first, fewest_that_fit(node, range.end, plan));
-  for (int layers = range.first; layers < range.end; ++layers) {
+  const int step = layers_step(plan);
+  for (int layers = up_to_step(range.first, step); layers < range.end; layers += step) {
     plan.recompute = {RecomputeMode::full, layers};
     node.stages.set_passes(plan);
     const Values value = value_of(with_span(common, node.stages.pipeline(plan)));
@@ -171,7 +185,9 @@ int Worker::fewest_that_fit(const Expansion& node, int end, Plan& plan) {
 }
 
 int Worker::price_fewest_layers(const Expansion& node, int end, Plan& plan) {
-  for (int layers = fewest_that_fit(node, end, plan); layers < end; ++layers) {
+  const int step = layers_step(plan);
+  for (int layers = up_to_step(fewest_that_fit(node, end, plan), step); layers < end;
+       layers += step) {
     plan.recompute = {RecomputeMode::full, layers};
     node.stages.set_passes(plan);
     if (is_held_up(node, plan) || !leaf_bound(node, plan, Seconds(0))) {

@@ -35,9 +35,10 @@ std::vector<SharedSearch::Family> families_of(const std::vector<Degrees>& degree
 
 // Repeating some layers is between repeating none and all in time and in memory: where memory
 // counts and nothing else, all are the best.
-bool some_layers_may_help(const SearchOptions& options, Aim aim) {
+bool some_layers_may_help(const Stack& stack, const SearchOptions& options, Aim aim) {
   const bool by_memory = options.objective == Objective::memory && !options.second;
-  return aim == Aim::best && !by_memory && options.space.recompute.empty();
+  return aim == Aim::best && !by_memory && options.space.recompute.empty() &&
+         stack.partial_recompute != PartialRecompute::none;
 }
 
 // Each number of them takes another time for another memory.
@@ -73,7 +74,7 @@ SharedSearch::SharedSearch(const PreparedJob& prepared, const SearchOptions& ask
       space(all),
       aim(what),
       shares(parameter_shares(prepared)),
-      repeats_some_layers(some_layers_may_help(asked, what)),
+      repeats_some_layers(some_layers_may_help(prepared.job.training.stack, asked, what)),
       repeats_any_layers(trades_memory(asked)),
       copies_only_cost(only_cost(prepared, asked, what)),
       space_size(size_of(all, repeats_some_layers)),

@@ -85,6 +85,7 @@ class alignas(64) Worker {
   bool has_room_for_any(const Expansion& node, LayerRange range, Plan& plan);
   // Whether anything was: every number of these layers that may be on a front with memory.
   bool price_any_of(const Expansion& node, LayerRange range, Plan& plan);
+  int layers_step(const Plan& plan) const;
   bool price_layers(int layers);  // the same of one number, under every placement
   void price_every_number(const Expansion& node, int end, Plan& plan);
   LayerRange worthwhile(const Expansion& node, const PlanBound& bound, int end, Plan& plan);

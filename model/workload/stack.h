@@ -19,6 +19,13 @@ enum class SelectiveRecompute {
   half_of_layers,       // full recomputation of every second layer (fms-fsdp)
 };
 
+// Which numbers of its layers a stage of a pipeline may repeat in full, and the others not.
+enum class PartialRecompute {
+  by_stage,  // any, each stage its own, and each stage its own mode
+  by_chunk,  // as many in every chunk of the pipeline (Megatron-Core's recompute_method "block")
+  none,      // all of them or none, on every stage
+};
+
 // What it can keep in the memory of the hosts: for each choice of the planner
 // (planner/search_space.h) the ZeRO stages under which it can; none: it cannot.
 struct StackOffload {
@@ -134,6 +141,9 @@ struct Stack {
   int zero_stage = 0;             // default of plan.zero_stage
   // The stack of the catalog that runs plans with ZeRO instead; empty: this one does.
   std::string zero_stack;
+  // ZeRO stages that it runs, and those under a pipeline; empty: any, and those without one.
+  std::vector<int> zero_stages, pipeline_zero_stages;
+  PartialRecompute partial_recompute = PartialRecompute::by_stage;
 
   std::vector<std::string> schedules;  // pipeline schedules it runs, by name; empty: any
 

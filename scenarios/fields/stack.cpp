@@ -226,6 +226,13 @@ std::vector<Field<Stack>> memory_fields() {
                                            SelectiveRecompute::every_second_matmul},
                  Named<SelectiveRecompute>{"half-of-layers", SelectiveRecompute::half_of_layers}},
              "what `\"recompute\": \"selective\"` repeats"),
+      choice("partial_recompute", &S::partial_recompute,
+             std::array{Named<PartialRecompute>{"by-stage", PartialRecompute::by_stage},
+                        Named<PartialRecompute>{"by-chunk", PartialRecompute::by_chunk},
+                        Named<PartialRecompute>{"none", PartialRecompute::none}},
+             "which numbers of layers full recomputation repeats: any, on each stage its own; as "
+             "many in every chunk of a pipeline; all layers or none. `trainyard plan` searches "
+             "these, unless the scenario names `recompute`"),
       flag("recompute_stops_early", &S::recompute_stops_early,
            "recomputing a layer ends before its last GEMM, whose input is all that is needed"),
       flag("offloads_activations", &S::offloads_activations,
@@ -263,6 +270,12 @@ std::vector<Field<Stack>> runtime_fields() {
   return {
       flag("sequence_parallel", &S::sequence_parallel, "default of the plan's key when t > 1"),
       count("zero_stage", &S::zero_stage, "default of the plan's key", {0, 3}),
+      zero_stages("zero_stages", &S::zero_stages,
+                  "ZeRO stages that it runs: `trainyard plan` searches these, unless the scenario "
+                  "names `zero_stage`")
+          .absent("any"),
+      zero_stages("pipeline_zero_stages", &S::pipeline_zero_stages, "the same under a pipeline")
+          .absent("as without one"),
       text("zero_stack", &S::zero_stack,
            "stack of the catalog that runs plans with ZeRO instead, since this one cannot")
           .absent("it runs them itself"),

@@ -283,6 +283,26 @@ TEST(Enumeration, SharesListsOfShardingsAmongDegreesThatShardAlike) {
   }
 }
 
+std::vector<int> stages_of(const Enumeration& all, int pipeline) {
+  return all.zero_stages_of({.pipeline = pipeline, .data = 4});
+}
+
+// Megatron-FSDP goes without a pipeline; torchtitan has no ZeRO-1.
+TEST(Enumeration, HasTheZeroStagesOfTheStackUnlessTheyAreNamed) {
+  Job job = small_dense_job();
+  EXPECT_EQ(stages_of(enumerate(prepare(job), {}), 2), (std::vector<int>{0, 1, 2, 3}));
+  job.training.stack.pipeline_zero_stages = {0, 1};
+  EXPECT_EQ(stages_of(enumerate(prepare(job), {}), 1), (std::vector<int>{0, 1, 2, 3}));
+  EXPECT_EQ(stages_of(enumerate(prepare(job), {}), 2), (std::vector<int>{0, 1}));
+  SearchSpace named;
+  named.zero_stage = {2, 3};
+  EXPECT_EQ(stages_of(enumerate(prepare(job), named), 2), (std::vector<int>{2, 3}));
+  job.training.stack.pipeline_zero_stages.clear();
+  job.training.stack.zero_stages = {0, 2, 3};
+  EXPECT_EQ(stages_of(enumerate(prepare(job), {}), 1), (std::vector<int>{0, 2, 3}));
+  EXPECT_EQ(stages_of(enumerate(prepare(job), {}), 2), (std::vector<int>{0, 2, 3}));
+}
+
 TEST(Enumeration, OffloadsWhatTheStackCanUnlessItIsNamed) {
   Job job = small_dense_job();
   job.training.stack.offload = {.optimizer = {1}, .states = {2, 3}};

@@ -144,6 +144,23 @@ TEST(Improvement, RecomputesOnlyWhereTheMemoryAsksForIt) {
   EXPECT_LT(found->candidate.estimate.step_time, everywhere.estimate.step_time);
 }
 
+// Megatron-Core repeats as many layers of every chunk, torchtitan all or none: no stage its own.
+TEST(Improvement, GivesNoStageItsOwnRecomputationWhereTheStackCannot) {
+  for (const auto partial : {PartialRecompute::by_chunk, PartialRecompute::none}) {
+    Job raw = llama_8b_job(1);
+    const PlanRequest none{.pipeline_parallel = 8};
+    const PlanRequest full{.pipeline_parallel = 8, .recompute = {RecomputeMode::full, 0}};
+    const Bytes most = candidate(prepare(raw), none).estimate.peak_memory;
+    const Bytes least = candidate(prepare(raw), full).estimate.peak_memory;
+    raw.cluster.device.memory = least + (most - least) / 2;
+    raw.training.stack.partial_recompute = partial;
+    const PreparedJob job = prepare(raw);
+    const Candidate everywhere = candidate(job, full);
+    const auto found = improve(job, with_named_schedules(), {everywhere}, analytic_evaluator(job));
+    EXPECT_TRUE(!found || found->candidate.plan.recompute_per_stage.empty());
+  }
+}
+
 TEST(Improvement, MakesAPlanFitThatMissedTheMemory) {
   Job raw = llama_8b_job(1);
   const PlanRequest none{.pipeline_parallel = 8};

@@ -71,6 +71,29 @@ TEST(PlanNotes, SayNothingOfAChoice) {
   EXPECT_TRUE(notes(job_of_software(), options, {{.zero_stage = 0}}).empty());
 }
 
+TEST(PlanNotes, SayWhichZeroStageAndRecomputationTheStackIsNotKnownToHave) {
+  Job job = llama_8b_job(1);
+  job.training.stack.name = "software";
+  job.training.stack.pipeline_zero_stages = {0, 1};
+  job.training.stack.partial_recompute = PartialRecompute::by_chunk;
+  const PlanRequest known{.pipeline_parallel = 4,
+                          .virtual_stages = 2,
+                          .zero_stage = 1,
+                          .recompute = {RecomputeMode::full, 4}};
+  PlanRequest sharded = known;
+  sharded.zero_stage = 2;
+  PlanRequest odd = known;
+  odd.recompute.full_layers = 3;
+  const auto found = notes(job, {}, {known, sharded, odd});
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].text, "ZeRO-2 under a pipeline is not known of software");
+  EXPECT_EQ(found[0].plans, std::vector<std::size_t>({1}));
+  EXPECT_EQ(found[1].text,
+            "recompute 3 layers is not known of software, which repeats as many in every chunk of "
+            "a pipeline");
+  EXPECT_EQ(found[1].plans, std::vector<std::size_t>({2}));
+}
+
 TEST(PlanNotes, SayWhatTheStackIsNotKnownToHave) {
   const PlanRequest known{.zero_stage = 1, .offload = {.optimizer = OffloadTarget::host}};
   PlanRequest other_stage = known;

@@ -513,6 +513,36 @@ TEST(MegatronExport, RefusesTwoInterleavedStagesWithoutOverlap) {
             "exported");
 }
 
+// The combined schedule of experts' exchange (overlap_moe_expert_parallel_comm) is one of chunks,
+// and refuses full recomputation; ranks that share query groups are whole groups of ranks.
+TEST(MegatronExport, RefusesWhatItsExpertsAndHeadsCannotHave) {
+  Scenario scenario = scenario_of("mixtral-8x7b", "megatron-core", 2);
+  const auto refusal = [&scenario](const PlanRequest& request) {
+    const Job& job = scenario.job;
+    const auto plan = make_plan(request, job.model, job.cluster, job.training).value();
+    const auto exported = export_megatron(scenario, plan);
+    return exported ? "exported" : line_of(exported.error());
+  };
+  PlanRequest request{.pipeline_parallel = 2, .expert_parallel = 8};
+  request.overlap.expert_parallel = true;
+  EXPECT_EQ(refusal(request),
+            "/plan/overlap/expert_parallel: found true in a pipeline without virtual_stages; "
+            "allowed in Megatron-LM: false, or virtual_stages from 2");
+  request.virtual_stages = 2;
+  EXPECT_EQ(refusal(request), "exported");
+  request.recompute = {RecomputeMode::full, 0};
+  EXPECT_EQ(refusal(request),
+            "/plan/overlap/expert_parallel: found true with full recomputation; allowed in "
+            "Megatron-LM: false with it");
+  scenario = scenario_of("llama-3.1-8b", "megatron-core", 2);
+  scenario.job.model.attention_heads = 24;
+  scenario.job.model.kv_heads = 6;
+  EXPECT_EQ(refusal({.tensor_parallel = 4}),
+            "/plan/tensor_parallel: found 4; allowed in Megatron-LM: a divisor or a multiple of "
+            "the 6 query groups");
+  EXPECT_EQ(refusal({.tensor_parallel = 2}), "exported");
+}
+
 TEST(MegatronExport, RefusesByNameWhatMegatronCannotSay) {
   EXPECT_EQ(export_refusal({.zero_stage = 0, .offload = {.optimizer = OffloadTarget::host}}),
             "/plan/offload/optimizer: found \"host\" with zero_stage 0; allowed in Megatron-LM: a "
