@@ -156,16 +156,6 @@ void check_expert_overlap(const Plan& plan, Refusals& refusals) {
   }
 }
 
-// Ranks that share keys and values are whole groups of ranks.
-void check_heads(const Plan& plan, const Transformer& model, Refusals& refusals) {
-  if (!groups_queries(model)) return;
-  const int groups = model.kv_heads, ranks = plan.tensor_parallel;
-  if (groups % ranks != 0 && ranks % groups != 0) {
-    refusals.add("/plan/tensor_parallel", fmt::format("{}", ranks),
-                 fmt::format("a divisor or a multiple of the {} query groups", groups));
-  }
-}
-
 void check_training(const Scenario& scenario, Refusals& refusals) {
   const std::string_view optimizer = scenario.job.training.optimizer.name;
   if (optimizer != "adam" && optimizer != "adamw" && optimizer != "sgd") {
@@ -398,7 +388,6 @@ Expected<Exported> export_megatron(const Scenario& scenario, const Plan& plan) {
   check_activation_offload(plan, scenario.job.model.layers, refusals);
   check_overlap(plan, scenario.job.training.stack.overlap, refusals);
   check_expert_overlap(plan, refusals);
-  check_heads(plan, scenario.job.model, refusals);
   check_training(scenario, refusals);
   check_rest(scenario, plan, refusals);
   if (refusals.error()) return tl::unexpected(*refusals.error());
