@@ -52,8 +52,9 @@ void PlanSearch::start(std::shared_ptr<const Question> question, Objective objec
                                       offloads_of(question->job.job, options.space, options.base));
         options.interrupted = &stop;
         options.progress = [live](double fraction) { live->fraction = fraction; };
+        const Evaluator price = analytic_evaluator(question->job);
         answer->result = search(question->job, options, [&](const Plan& plan, Estimate& out) {
-          estimate(question->job, plan, out);
+          price(plan, out);
           ++live->priced;
           if (!out.feasible) return;
           live->offer(objective_value(question->job, options.valuation, objective, plan, out));

@@ -1,10 +1,12 @@
-// Presenters that ask the core for more than an estimate: measured runs, lives of a run.
+// Presenters that ask the core for more than an estimate: measured runs, the planner's search,
+// lives of a run.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <QAbstractItemModelTester>
 
 #include "gui/presenters/accuracy_check.h"
+#include "gui/presenters/plan_search.h"
 #include "gui/presenters/run_lives.h"
 #include "scenarios/question.h"
 #include "scenarios/scenario_text.h"
@@ -45,6 +47,28 @@ TEST(AccuracyCheck, NamesTheFileThatIsNoDocument) {
   check.start({written("no.json", "{\n oops")});
   ASSERT_TRUE(wait_until([&] { return !check.problem().isEmpty(); }));
   EXPECT_TRUE(check.summary().contains(QStringLiteral("no.json: line 2")));
+}
+
+// To the bit: it prices plans by the evaluator of every other search.
+TEST(PlanSearch, FindsWhatTheCommandFinds) {
+  auto question = std::make_shared<Question>(*question_of(R"({"trainyard": "scenario/1",
+    "model": "llama-3.1-8b", "cluster": {"node": "dgx-h100-80gb", "nodes": 2},
+    "training": {"global_batch": 64, "sequence_length": 4096}})",
+                                                          "a.json"));
+  PlanSearch presenter;
+  presenter.start(question, Objective::step_time, 5);
+  ASSERT_TRUE(wait_until([&] { return !presenter.busy(); }));
+  ASSERT_NE(presenter.answer(), nullptr) << presenter.problem().toStdString();
+  SearchOptions options = search_options(question->scenario);
+  options.top = 5;
+  const SearchResult expected = search(question->job, options, analytic_evaluator(question->job));
+  const SearchResult& found = presenter.answer()->result;
+  EXPECT_TRUE(found.optimal);
+  ASSERT_EQ(expected.plans.size(), 5u);
+  ASSERT_EQ(found.plans.size(), 5u);
+  for (std::size_t i = 0; i < 5; ++i) {
+    EXPECT_EQ(found.plans[i].estimate.step_time, expected.plans[i].estimate.step_time);
+  }
 }
 
 TEST(RunLives, BooksEverySecondOfTheRun) {

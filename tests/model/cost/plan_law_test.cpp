@@ -166,7 +166,7 @@ TEST_P(PlanLaw, StepTimeNeverRisesWithTheBandwidthOfTheNics) {
   std::vector<PreparedJob> faster;
   for (const double times : {0.5, 1.0, 1.5, 2.0, 3.0, 4.0}) {
     Job job = job_.job;
-    job.cluster.inter_node.bandwidth = times * job.cluster.inter_node.bandwidth;
+    job.cluster.inter.bandwidth = times * job.cluster.inter.bandwidth;
     faster.push_back(prepare(job));
   }
   for_random_plans([&](const PlanRequest&, Plan plan) {
