@@ -15,6 +15,7 @@
 #include "scenarios/huggingface/config.h"
 #include "scenarios/huggingface/differences.h"
 #include "scenarios/huggingface/layer_lists.h"
+#include "scenarios/huggingface/unread_keys.h"
 
 namespace trainyard {
 namespace {
@@ -36,6 +37,7 @@ struct Reading {
   Transformer& model;
   NetworkFacts facts;
   std::vector<std::string> of_class;  // "head_dim 256", …: defaults that were taken
+  ExpertsRead experts = ExpertsRead::not_said;
 };
 
 int of_class(Reading& reading, std::string_view key, int value) {
@@ -45,14 +47,22 @@ int of_class(Reading& reading, std::string_view key, int value) {
 
 bool is_known_family(const Reading& reading) { return !reading.architecture.type.empty(); }
 
-const Architecture& architecture_of(HuggingFaceConfig& config) {
+// The model_type, but for configs that are known by their class.
+std::string type_of(HuggingFaceConfig& config) {
   const std::string type = config.text("model_type");
-  if (const Architecture* found = find_architecture(type)) return *found;
-  config.assume(
-      fmt::format("model_type {} is not known: taken as Llama-like, but for what the "
-                  "config says (its own head, no biases, RMSNorm, gated MLP)",
-                  shown(std::string_view(type))));
-  return kLlamaLike;
+  const Json* classes = config.find({"architectures"});
+  if (find_architecture(type) != nullptr || classes == nullptr || !classes->is_array()) return type;
+  for (const Json& name : *classes) {
+    if (!name.is_string()) continue;
+    const std::string_view known = type_of_class(name.get_ref<const std::string&>());
+    if (!known.empty()) return std::string(known);
+  }
+  return type;
+}
+
+const Architecture& architecture_of(HuggingFaceConfig& config) {
+  const Architecture* found = find_architecture(type_of(config));
+  return found != nullptr ? *found : kLlamaLike;
 }
 
 void refuse_network(HuggingFaceConfig& config, std::string_view what) {
@@ -62,21 +72,16 @@ void refuse_network(HuggingFaceConfig& config, std::string_view what) {
                             shown(std::string_view(type)), what));
 }
 
-bool says_something(const Json& value) {
-  if (value.is_boolean()) return value.get<bool>();
-  if (value.is_number()) return value != 0;
-  return !value.empty();
-}
-
 void refuse_other_networks(HuggingFaceConfig& config) {
-  const std::string_view reason = reason_to_refuse(config.text("model_type"));
+  const std::string type = type_of(config);
+  const std::string_view reason = reason_to_refuse(type);
   if (!reason.empty()) return refuse_network(config, reason);
   if (config.flag({"is_encoder_decoder"}, false)) {
     return refuse_network(config, "an encoder and a decoder");
   }
   // A list of layer types says more than a family's keys: all of its layers may be attention.
   if (config.has("layer_types")) return;
-  const Architecture* family = find_architecture(config.text("model_type"));
+  const Architecture* family = find_architecture(type);
   if (family != nullptr && family->recurrent) {
     return refuse_network(config, "recurrent layers, unless layer_types says otherwise");
   }
@@ -106,8 +111,14 @@ int read_kv_heads(Reading& reading) {
     return config.flag({"multi_query"}, true) ? 1 : heads;
   }
   if (!config.flag({"multi_query_attention"}, true)) return heads;  // ChatGLM
-  const KeyNames keys = {"num_key_value_heads",   "num_kv_heads", "num_attention_groups",
-                         "multi_query_group_num", "n_head_kv",    "kv_n_heads"};
+  if (!config.flag({"group_query_attention"}, true)) return heads;  // CodeShell
+  const KeyNames keys = {"num_key_value_heads",
+                         "num_kv_heads",
+                         "num_attention_groups",
+                         "multi_query_group_num",
+                         "num_query_groups",
+                         "n_head_kv",
+                         "kv_n_heads"};
   if (config.find(keys) != nullptr) return config.small_count(keys, heads);
   const int by_class = architecture.sizes.kv_heads;
   const bool fits = by_class > 0 && by_class != heads && heads % by_class == 0;
@@ -204,8 +215,9 @@ void read_biases(Reading& reading) {
 void read_ffn(Reading& reading) {
   HuggingFaceConfig& config = reading.config;
   Transformer& model = reading.model;
-  const KeyNames keys = {"intermediate_size_mlp", "intermediate_size", "n_inner", "ffn_hidden_size",
-                         "ffn_dim"};
+  const KeyNames keys = {"intermediate_size_mlp", "intermediate_size", "n_inner",
+                         "ffn_hidden_size",       "ffn_dim",           "ff_intermediate_size",
+                         "dense_ffn_hidden_size"};
   model.ffn_size = config.count(keys, 0);
   if (reading.architecture.type == "qwen") model.ffn_size /= 2;  // gate and up together
   if (model.ffn_size > 0) return;
@@ -223,7 +235,7 @@ void read_shared_experts(Reading& reading) {
   HuggingFaceConfig& config = reading.config;
   Transformer& model = reading.model;
   const KeyNames keys = {"n_shared_experts", "num_shared_experts", "num_shared_expert",
-                         "moe_num_shared_experts"};
+                         "moe_num_shared_experts", "moe_shared_primary_experts"};
   model.shared_experts =
       config.small_count(keys, config.says_none(keys) ? 0 : reading.architecture.experts.shared);
   model.shared_expert_ffn_size = model.expert_ffn_size;
@@ -238,14 +250,22 @@ void read_shared_experts(Reading& reading) {
     model.shared_experts = 1;
     model.shared_expert_ffn_size = whole;
   }
+  if (config.flag({"residual_moe"}, false)) {  // Grok 2: the dense MLP beside the experts
+    model.shared_experts = 1;
+    model.shared_expert_ffn_size = model.ffn_size;
+  }
 }
 
 int read_expert_count(Reading& reading) {
-  const KeyNames keys = {"num_local_experts", "n_routed_experts", "num_experts", "moe_num_experts"};
+  const KeyNames keys = {"num_local_experts", "n_routed_experts", "num_experts", "moe_num_experts",
+                         "moe_num_primary_experts"};
   HuggingFaceConfig& config = reading.config;
-  if (config.find(keys) != nullptr) return config.small_count(keys, 0);
+  const bool none = config.says_none(keys);
+  const bool found = config.find(keys) != nullptr;
+  reading.experts = found || none ? ExpertsRead::none : ExpertsRead::not_said;
+  if (found) return config.small_count(keys, 0);
   const int by_class = reading.architecture.experts.experts;
-  return by_class == 0 || config.says_none(keys) ? 0 : of_class(reading, *keys.begin(), by_class);
+  return by_class == 0 || none ? 0 : of_class(reading, *keys.begin(), by_class);
 }
 
 void read_experts(Reading& reading) {
@@ -260,17 +280,20 @@ void read_experts(Reading& reading) {
     }
     return;
   }
+  reading.experts = ExpertsRead::planned;
   const KeyNames per_token = {"num_experts_per_tok",
                               "num_experts_per_token",
                               "experts_per_token",
                               "moe_topk",
                               "moe_k",
-                              "moe_top_k"};
+                              "moe_top_k",
+                              "moe_num_active_primary_experts"};
   const int by_class = architecture.experts.per_token;
   model.experts_per_token = by_class > 0 && config.find(per_token) == nullptr
                                 ? of_class(reading, *per_token.begin(), by_class)
                                 : config.required(per_token);
-  const KeyNames widths = {"moe_intermediate_size", "expert_ffn_hidden_size"};
+  const KeyNames widths = {"moe_intermediate_size", "expert_ffn_hidden_size",
+                           "moe_ffn_hidden_size"};
   const std::int64_t ffn_by_class = architecture.experts.ffn_size;
   const std::int64_t otherwise = config.count({"intermediate_size"}, model.ffn_size);
   model.expert_ffn_size = config.find(widths) == nullptr && ffn_by_class > 0
@@ -282,18 +305,25 @@ void read_experts(Reading& reading) {
   read_moe_layers(config, architecture, model);
 }
 
-// Of a family that is not known, what else tells its norm and its MLP.
+// Of a family that is not known, what else tells its norm and its MLP: squared ReLU has no gate (So
+// et al. 2021), nor has what GPT-2 has, GELU behind LayerNorm.
 void read_hints(Reading& reading) {
   HuggingFaceConfig& config = reading.config;
-  const std::string activation = config.text("hidden_act");
+  const std::string activation =
+      config.text(config.has("hidden_act") ? "hidden_act" : "activation_function");
   if (is_known_family(reading)) return;
-  for (const char* plain : {"relu", "relu2", "relu_squared", "squared_relu"}) {
-    if (activation == plain) reading.model.gated_mlp = false;
-  }
+  const auto is_one_of = [&](KeyNames names) {
+    return std::ranges::find(names, activation) != names.end();
+  };
   const bool rms = config.find({"rms_norm_eps", "norm_eps"}) != nullptr;
   const bool layer =
       config.find({"layer_norm_eps", "layer_norm_epsilon", "layernorm_epsilon"}) != nullptr;
   if (layer && !rms) reading.model.norm = Norm::layer_norm;
+  const bool gelu = is_one_of({"gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh"});
+  if (is_one_of({"relu", "relu2", "relu_squared", "squared_relu"}) ||
+      (gelu && reading.model.norm == Norm::layer_norm)) {
+    reading.model.gated_mlp = false;
+  }
 }
 
 void read_norms(Reading& reading) {
@@ -345,6 +375,7 @@ void read_decoder(Reading& reading, bool tied) {
   read_ffn(reading);
   read_experts(reading);
   read_hints(reading);
+  if (!is_known_family(reading)) refuse_unread_layers(config, reading.experts);
 }
 
 // Published counts of a network are without it, and what is trained further is, too.
@@ -360,6 +391,33 @@ void say_what_mtp_adds(Reading& reading) {
       layers, more));
 }
 
+std::string_view biases_taken(const Reading& reading) {
+  const LinearBiases& biases = reading.facts.biases;
+  if (reading.model.biases) return "biases";
+  return biases.qkv || biases.output || biases.mlp ? "some biases" : "no biases";
+}
+
+// Before all else that is assumed of the tower.
+void say_what_is_taken(Reading& reading) {
+  HuggingFaceConfig& config = reading.config;
+  const Transformer& model = reading.model;
+  std::string taken = fmt::format(
+      "model_type {} is not known: taken as Llama-like, but for what the config says ({}, {}, {}, "
+      "{} MLP)",
+      shown(std::string_view(config.text("model_type"))),
+      model.tied_embeddings ? "the embedding as its head" : "its own head", biases_taken(reading),
+      model.norm == Norm::rms_norm ? "RMSNorm" : "LayerNorm", model.gated_mlp ? "gated" : "plain");
+  constexpr std::size_t kMostNamed = 12;
+  std::vector<std::string> left_out = keys_left_out(config);
+  const std::size_t found = left_out.size();
+  if (found > kMostNamed) left_out.resize(kMostNamed);
+  for (std::string& key : left_out) key = shown(std::string_view(key));
+  if (found > 0) taken += fmt::format("; not read: {}", fmt::join(left_out, ", "));
+  if (found > kMostNamed) taken += fmt::format(" and {} more", found - kMostNamed);
+  const auto first = config.assumptions().begin() + (reading.tower ? 1 : 0);
+  config.assumptions().insert(first, taken);
+}
+
 void say_what_is_assumed(Reading& reading) {
   HuggingFaceConfig& config = reading.config;
   if (!reading.of_class.empty()) {
@@ -373,6 +431,7 @@ void say_what_is_assumed(Reading& reading) {
   if (!reading.architecture.note.empty()) {
     config.assume(std::string(reading.architecture.note));
   }
+  if (!is_known_family(reading)) say_what_is_taken(reading);  // all that is read is read
 }
 
 std::string share_of(double part, double whole) {
@@ -412,6 +471,7 @@ Json flattened(const Json& config) {
     for (const auto& [key, value] : found->items()) {
       if (!flat.contains(key)) flat[key] = value;
     }
+    flat.erase(part);
   }
   return flat;
 }

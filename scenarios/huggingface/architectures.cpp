@@ -252,6 +252,11 @@ constexpr std::array kArchitectures = {
                  .norm = NormWeights::layer,
                  .plain_mlp = true,
                  .sizes = {32, 6144, 48, 0, 0, 24576, 256000}},
+    Architecture{.type = "codeshell",
+                 .norm = NormWeights::layer,
+                 .plain_mlp = true,
+                 .biases = kAllBiases,
+                 .tied = true},
     Architecture{.type = "jais2",
                  .norm = NormWeights::layer,
                  .plain_mlp = true,
@@ -480,19 +485,39 @@ constexpr std::array kArchitectures = {
                  .sizes = {80, 4096, 64, 8, 128, 13312, 120832},
                  .experts = {192, 8, 1536, 1, 1}},
     Architecture{.type = "grok-1", .norms = 4},
+    Architecture{.type = "smallthinker",
+                 .tied = true,
+                 .sizes = {32, 1536, 12, 2, 128, 0, 151936},
+                 .experts = {32, 4, 768}},
 };
+
+struct NetworkClass {
+  std::string_view name;
+  std::string_view type;
+};
+// xai-org/grok-2 says "git"; PowerInfer/SmallThinker-21BA3B-Instruct says nothing.
+constexpr auto kClasses = std::to_array<NetworkClass>({
+    {"Grok1ForCausalLM", "grok-1"},
+    {"SmallThinkerForCausalLM", "smallthinker"},
+});
 
 struct OtherNetwork {
   std::string_view part;  // of the model_type
   std::string_view reason;
+  bool whole = false;  // too short to be looked for in longer names
 };
 constexpr std::string_view kEncoder = "an encoder, or encoder and decoder";
 constexpr std::string_view kRecurrent = "recurrent or linear-attention layers";
 constexpr std::string_view kUnlikeLayers = "layers of unlike sizes";
+constexpr std::string_view kSharedKeys = "keys and values that layers share";
 constexpr auto kOtherNetworks = std::to_array<OtherNetwork>({
     {"bert", kEncoder},
     {"t5", kEncoder},
     {"bart", kEncoder},
+    {"electra", kEncoder},
+    {"esm", kEncoder, true},
+    {"siglip", kEncoder},
+    {"xlnet", kEncoder},
     {"whisper", kEncoder},
     {"pegasus", kEncoder},
     {"vit", "a vision network"},
@@ -520,6 +545,19 @@ constexpr auto kOtherNetworks = std::to_array<OtherNetwork>({
     {"zaya", kRecurrent},
     {"inkling", kRecurrent},
     {"retnet", kRecurrent},
+    {"samba", kRecurrent},
+    {"linear_attn", kRecurrent},
+    {"delta_net", kRecurrent},
+    {"deltanet", kRecurrent},
+    {"deltaproduct", kRecurrent},
+    {"hgrn", kRecurrent},
+    {"lightnet", kRecurrent},
+    {"mesa_net", kRecurrent},
+    {"gla", kRecurrent, true},
+    {"gsa", kRecurrent, true},
+    {"kda", kRecurrent, true},
+    {"abc", kRecurrent, true},
+    {"yuan", "convolutions before attention", true},
     {"mllama", "layers of cross attention"},
     {"moshi", "layers of cross attention"},
     {"blt", "layers of cross attention"},
@@ -539,7 +577,9 @@ constexpr auto kForeignKeys = std::to_array<ForeignKey>({
     {"add_cross_attention", "layers of cross attention"},
     {"block_configs", kUnlikeLayers},
     {"num_key_value_heads_per_layer", kUnlikeLayers},
-    {"num_kv_shared_layers", kUnlikeLayers},
+    {"num_kv_shared_layers", kSharedKeys},
+    {"use_cla", kSharedKeys},
+    {"share_q_dim", "queries by way of a narrower projection"},
     {"hidden_size_per_layer_input", "embeddings of each layer"},
     {"altup_num_inputs", "embeddings of each layer"},
     {"block_types", kRecurrent},
@@ -562,10 +602,15 @@ const Architecture* find_architecture(std::string_view type) {
 
 std::span<const Architecture> architectures() { return kArchitectures; }
 
+std::string_view type_of_class(std::string_view network_class) {
+  const auto* const found = std::ranges::find(kClasses, network_class, &NetworkClass::name);
+  return found == kClasses.end() ? std::string_view{} : found->type;
+}
+
 std::string_view reason_to_refuse(std::string_view type) {
   if (find_architecture(type) != nullptr) return {};
   const auto* const other = std::ranges::find_if(kOtherNetworks, [&](const OtherNetwork& network) {
-    return type.find(network.part) != type.npos;
+    return network.whole ? type == network.part : type.find(network.part) != type.npos;
   });
   return other == kOtherNetworks.end() ? std::string_view{} : other->reason;
 }

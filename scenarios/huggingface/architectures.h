@@ -94,6 +94,10 @@ struct Architecture {
 const Architecture* find_architecture(std::string_view type);
 std::span<const Architecture> architectures();
 
+// The model_type of a published network whose config has none, or another network's, by the class
+// under `architectures`; empty: the model_type is right.
+std::string_view type_of_class(std::string_view network_class);
+
 // Why a network of this model_type is none of ours; empty: nothing is known against it.
 std::string_view reason_to_refuse(std::string_view type);
 

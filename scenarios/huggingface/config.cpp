@@ -17,7 +17,15 @@ constexpr auto kByLayer = std::to_array<std::string_view>(
 
 }  // namespace
 
+bool says_something(const Json& value) {
+  if (value.is_boolean()) return value.get<bool>();
+  if (value.is_number()) return value > 0;
+  if (value.is_string()) return !value.get_ref<const std::string&>().empty();
+  return !value.empty();
+}
+
 const Json* HuggingFaceConfig::find(Keys keys) {
+  pass_over(keys);
   for (const std::string_view key : keys) {
     const auto member = json_.find(key);
     if (member == json_.end() || member->is_null()) continue;
@@ -25,6 +33,14 @@ const Json* HuggingFaceConfig::find(Keys keys) {
     return &*member;
   }
   return nullptr;
+}
+
+std::vector<std::string> HuggingFaceConfig::unread() const {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : json_.items()) {
+    if (!asked_.contains(key) && says_something(value)) keys.push_back(key);
+  }
+  return keys;
 }
 
 bool HuggingFaceConfig::says_none(Keys keys) const {

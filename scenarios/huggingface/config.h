@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +16,9 @@
 #include "scenarios/json_document.h"
 
 namespace trainyard {
+
+// Not false, 0 or below, null or empty.
+bool says_something(const Json& value);
 
 class HuggingFaceConfig {
  public:
@@ -25,6 +30,10 @@ class HuggingFaceConfig {
   // The value of the first of the keys that is there and not null; else nullptr.
   const Json* find(Keys keys);
   bool has(std::string_view key) { return find({key}) != nullptr; }
+  // The keys that say something and that nobody has asked for yet, in the config's order.
+  std::vector<std::string> unread() const;
+  // Counts as asked for: what it says, another key has said.
+  void pass_over(Keys keys) { asked_.insert(keys.begin(), keys.end()); }
   // One of the keys is there as null: the config says that there is none.
   bool says_none(Keys keys) const;
 
@@ -59,6 +68,7 @@ class HuggingFaceConfig {
   const Json& json_;
   Place place_;
   std::string_view last_key_;
+  std::set<std::string, std::less<>> asked_;
   std::vector<std::string> assumptions_;
   std::optional<Error> error_;
 };

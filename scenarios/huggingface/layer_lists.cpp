@@ -29,6 +29,24 @@ bool is_softmax(const Json& type) {
              kSoftmaxLayers.end();
 }
 
+// A list of `off` and `on`, whatever a config calls them: the layers that are on.
+std::optional<Marks> marks_by_list(HuggingFaceConfig& config, std::string_view key, int layers,
+                                   const Json& off, const Json& on) {
+  const Json* list = config.layer_list(key, layers);
+  if (list == nullptr) return std::nullopt;
+  Marks marks;
+  for (std::size_t layer = 0; layer < static_cast<std::size_t>(layers); ++layer) {
+    const Json& entry = (*list)[layer];
+    if (entry != off && entry != on) {
+      config.refuse(config.place() / key / layer,
+                    fmt::format("found {}; allowed: {}, {}", shown(entry), off.dump(), on.dump()));
+      return std::nullopt;
+    }
+    marks.push_back(entry == on);
+  }
+  return marks;
+}
+
 std::optional<Marks> full_by_layer_types(HuggingFaceConfig& config, int layers) {
   const Json* types = config.layer_list("layer_types", layers);
   if (types == nullptr) types = config.layer_list("attention_layers", layers);  // GPT-Neo
@@ -75,6 +93,14 @@ std::optional<Marks> full_by_architecture(const Architecture& architecture, int 
   return full;
 }
 
+// SmallThinker: 1 has the window, by its class no layer.
+std::optional<Marks> full_by_layout(HuggingFaceConfig& config, int layers) {
+  if (!config.has("sliding_window_layout")) return Marks(static_cast<std::size_t>(layers), true);
+  std::optional<Marks> windowed = marks_by_list(config, "sliding_window_layout", layers, 0, 1);
+  if (windowed) windowed->flip();
+  return windowed;
+}
+
 bool each_nth(const Marks& marks, int n) {
   for (int layer = 0; layer < static_cast<int>(marks.size()); ++layer) {
     if (marks[static_cast<std::size_t>(layer)] != ((layer + 1) % n == 0)) return false;
@@ -107,25 +133,6 @@ Marks moe_by_period(int layers, int first, int every, int origin = 1) {
   return moe;
 }
 
-// A list of `dense` and `sparse`, whatever a config calls them.
-std::optional<Marks> moe_by_list(HuggingFaceConfig& config, std::string_view key, int layers,
-                                 const Json& dense, const Json& sparse) {
-  const Json* list = config.layer_list(key, layers);
-  if (list == nullptr) return std::nullopt;
-  Marks moe;
-  for (std::size_t layer = 0; layer < static_cast<std::size_t>(layers); ++layer) {
-    const Json& entry = (*list)[layer];
-    if (entry != dense && entry != sparse) {
-      config.refuse(
-          config.place() / key / layer,
-          fmt::format("found {}; allowed: {}, {}", shown(entry), dense.dump(), sparse.dump()));
-      return std::nullopt;
-    }
-    moe.push_back(entry == sparse);
-  }
-  return moe;
-}
-
 // Sets the marks of the layers that a list of their indices names.
 void mark(HuggingFaceConfig& config, std::string_view key, bool value, Marks& marks) {
   const Json* list = config.list(key);
@@ -143,12 +150,19 @@ void mark(HuggingFaceConfig& config, std::string_view key, bool value, Marks& ma
 }
 
 Marks moe_layers(HuggingFaceConfig& config, const Architecture& architecture, int layers) {
-  if (const auto moe = moe_by_list(config, "mlp_layer_types", layers, "dense", "sparse")) {
+  // The first of these that is there says it.
+  config.pass_over({"mlp_layer_types", "moe_layer_layout", "moe_layer_freq", "moe_layers",
+                    "moe_layer_start_index", "moe_layer_num_skipped", "moe_layer_end_index",
+                    "interleave_moe_layer_step", "moe_layer_interval", "moe_expert_interval",
+                    "moe_layer_frequency", "first_k_dense_replace", "num_dense_layers",
+                    "decoder_sparse_step", "mlp_only_layers"});
+  if (const auto moe = marks_by_list(config, "mlp_layer_types", layers, "dense", "sparse")) {
     return *moe;
   }
+  if (const auto moe = marks_by_list(config, "moe_layer_layout", layers, 0, 1)) return *moe;
   const Json* frequencies = config.find({"moe_layer_freq"});
   if (frequencies != nullptr && frequencies->is_array()) {
-    return moe_by_list(config, "moe_layer_freq", layers, 0, 1).value_or(Marks{});
+    return marks_by_list(config, "moe_layer_freq", layers, 0, 1).value_or(Marks{});
   }
   const Json* moe_list = config.list("moe_layers");  // Llama 4
   if (moe_list != nullptr && !moe_list->empty()) {
@@ -159,8 +173,9 @@ Marks moe_layers(HuggingFaceConfig& config, const Architecture& architecture, in
   const int first = config.small_count({"first_k_dense_replace", "moe_layer_start_index",
                                         "moe_layer_num_skipped", "num_dense_layers"},
                                        architecture.experts.dense_layers);
-  const int every = config.small_count(
-      {"decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_interval"}, 0);
+  const int every = config.small_count({"decoder_sparse_step", "interleave_moe_layer_step",
+                                        "moe_layer_interval", "moe_expert_interval"},
+                                       0);
   const int frequency = config.small_count({"moe_layer_freq", "moe_layer_frequency"}, 1);
   Marks moe = every > 0 ? moe_by_period(layers, first, every)
                         : moe_by_period(layers, first, std::max(1, frequency), 0);
@@ -195,7 +210,9 @@ void refuse_other_layers(HuggingFaceConfig& config, int layers) {
 
 void read_window(HuggingFaceConfig& config, const Architecture& architecture, Transformer& model) {
   if (!config.flag({"use_sliding_window"}, !architecture.window_on_demand)) return;
-  const HuggingFaceConfig::Keys keys = {"sliding_window", "attention_chunk_size", "window_size"};
+  const HuggingFaceConfig::Keys general = {"sliding_window", "attention_chunk_size", "window_size"};
+  const HuggingFaceConfig::Keys smallthinker = {"sliding_window_size"};
+  const auto& keys = architecture.type == "smallthinker" ? smallthinker : general;
   model.sliding_window =
       config.small_count(keys, config.says_none(keys) ? 0 : architecture.window, 1e8);
   if (model.sliding_window == 0) return;
@@ -207,6 +224,7 @@ void read_window(HuggingFaceConfig& config, const Architecture& architecture, Tr
     config.assume("attention in chunks is planned as a sliding window as wide as a chunk");
   }
   auto full = full_by_layer_types(config, model.layers);
+  if (!full && architecture.type == "smallthinker") full = full_by_layout(config, model.layers);
   if (!full) full = full_by_letters(config, model.layers);
   if (!full) full = full_by_first_layers(config, model.layers);
   if (!full) full = full_by_architecture(architecture, model.layers);

@@ -327,7 +327,27 @@ const auto kFamilies = ::testing::Values(
       "hidden_size": 2048, "num_attention_heads": 16, "num_key_value_heads": 4, "head_dim": 128,
       "intermediate_size": 5632, "moe_intermediate_size": 1408, "num_experts": 64,
       "num_shared_experts": 2, "num_experts_per_tok": 6, "first_k_dense_replace": 0,
-      "use_bias": false, "use_qkv_bias": false, "vocab_size": 126464})"});
+      "use_bias": false, "use_qkv_bias": false, "vocab_size": 126464})"},
+    // Of these the tensors of the code, added up by hand. 7.6 B: 42 layers of (4096 + 1) · 6144,
+    // (4096 + 1) · 4096, 2 · 4096 · 16384 + 16384 + 4096 and 4 · 4096.
+    Family{"WisdomShell/CodeShell-7B", 7'688'048'640, 0, R"({"model_type": "codeshell", "n_layer": 42, "n_embd": 4096, "n_head": 32,
+      "n_inner": 16384, "num_query_groups": 8, "group_query_attention": true,
+      "activation_function": "gelu_pytorch_tanh", "layer_norm_epsilon": 1e-05,
+      "position_embedding_type": "rope", "vocab_size": 70144})"},
+    // 4 B: 32 layers of 1536 · 128 · 28, 32 experts of 3 · 1536 · 768, the router and 2 · 1536.
+    Family{"PowerInfer/SmallThinker-4BA0.6B-Instruct", 4'035'085'824, 0, R"({"model_type": "smallthinker", "num_hidden_layers": 32,
+      "hidden_size": 1536, "num_attention_heads": 12, "num_key_value_heads": 2, "head_dim": 128,
+      "moe_num_primary_experts": 32, "moe_num_active_primary_experts": 4,
+      "moe_ffn_hidden_size": 768, "vocab_size": 151936, "sliding_window_size": 4096,
+      "tie_word_embeddings": true})"},
+    // 270 B: 64 layers of 8192 · 128 · 144, 8 experts of 3 · 8192 · 16384, the router, the MLP of
+    // 3 · 8192 · 32768 beside them and 4 · 8192.
+    Family{"xai-org/grok-2", 269'515'497'472, 0, R"({"model_type": "git", "architectures": ["Grok1ForCausalLM"],
+      "vocab_size": 131072, "hidden_size": 8192, "intermediate_size": 32768,
+      "moe_intermediate_size": 16384, "num_experts_per_tok": 2, "num_local_experts": 8,
+      "residual_moe": true, "num_attention_heads": 64, "num_key_value_heads": 8,
+      "num_hidden_layers": 64, "head_dim": 128, "rms_norm_eps": 1e-05, "sliding_window_size": -1,
+      "global_attn_every_n": 1})"});
 // clang-format on
 
 INSTANTIATE_TEST_SUITE_P(Published, HuggingFaceFamilies, kFamilies, [](const auto& tested) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <array>
 #include <fstream>
 #include <iterator>
 #include <set>
@@ -135,6 +136,15 @@ TEST_F(HuggingFace, TakesHintsOfAModelTypeItDoesNotKnow) {
   ASSERT_TRUE(gated.has_value());
   EXPECT_TRUE(gated->model.gated_mlp);
   EXPECT_EQ(gated->model.norm, Norm::rms_norm);
+  // GELU behind LayerNorm is GPT-2's MLP, behind RMSNorm Gemma's; "gegelu" has a gate in its name.
+  const auto is_gated = [&](const std::string& more) {
+    return imported(R"({"model_type": "brandnew", )" + more + ", " + sizes + "}")
+        .value()
+        .model.gated_mlp;
+  };
+  EXPECT_FALSE(is_gated(R"("activation_function": "gelu_new", "layer_norm_epsilon": 1e-5)"));
+  EXPECT_TRUE(is_gated(R"("hidden_act": "gelu_pytorch_tanh", "rms_norm_eps": 1e-6)"));
+  EXPECT_TRUE(is_gated(R"("hidden_act": "gegelu", "layer_norm_epsilon": 1e-5)"));
 }
 
 TEST_F(HuggingFace, AssumesNothingOfALlama) {
@@ -370,12 +380,94 @@ TEST(HuggingFaceText, RefusesOtherNetworksWithTheReason) {
            {R"("model_type": "brandnew", "mamba_d_state": 16)", "mamba_d_state"},
            {R"("model_type": "brandnew", "cross_attention_layers": [1])", "cross attention"},
            {R"("model_type": "brandnew", "block_configs": [{}, {}])", "unlike sizes"},
+           {R"("model_type": "hunyuan_v1_moe", "use_cla": true)",
+            "keys and values that layers share"},
+           {R"("model_type": "step3_text", "share_q_dim": 32)", "narrower projection"},
+           {R"("model_type": "gla")", "recurrent"},
+           {R"("model_type": "gated_deltanet")", "recurrent"},
+           {R"("model_type": "yuan")", "convolutions"},
+           {R"("model_type": "electra")", "encoder"},
            {R"("model_type": "llama", "is_encoder_decoder": true)", "encoder"},
        }) {
     const auto read = parse_huggingface(with_sizes(more), "config");
     ASSERT_FALSE(read.has_value()) << more;
     EXPECT_THAT(read.error().message, HasSubstr(reason));
   }
+}
+
+// Of a network that is not known no key may be dropped whose name tells of layers of another kind.
+TEST(HuggingFaceText, RefusesUnreadKeysThatTellOfOtherLayers) {
+  for (const auto& [key, value, means] : std::vector<std::array<std::string, 3>>{
+           {"moe_config", R"({"moe_num_experts": 32, "moe_top_k": 2})",
+            "experts would be left out"},
+           {"num_zero_experts", "4", "experts"},
+           {"use_moe", "true", "experts"},
+           {"mamba_expand", "2", "recurrent"},
+           {"ssm_d_inner", "128", "recurrent"},
+           {"linear_attn_heads", "4", "recurrent"},
+           {"conv_kernel", "3", "convolutions"},
+           {"cross_attn_every", "4", "cross attention"},
+       }) {
+    const auto read = parse_huggingface(
+        with_sizes(R"("model_type": "brandnew", ")" + key + R"(": )" + value), "config");
+    ASSERT_FALSE(read.has_value()) << key;
+    EXPECT_EQ(read.error().where, "config: /" + key);
+    EXPECT_THAT(read.error().message, HasSubstr(means));
+    EXPECT_THAT(read.error().message, HasSubstr("\"brandnew\", which is not known"));
+  }
+}
+
+// Keys that are off, that speak of routing or training, or that what was read makes void.
+TEST(HuggingFaceText, TakesAnUnknownNetworkWhoseOtherKeysAreOff) {
+  for (const char* more : {
+           R"("mamba_expand": 0, "use_moe": false, "moe_config": {}, "conv_kernel": null)",
+           R"("num_experts": 1, "moe_topk": 1, "moe_intermediate_size": 32)",
+           R"("conversation_style": "chat", "removed": 3)",
+           R"("mamba_expand": 2, "layer_types": ["full_attention", "full_attention",
+              "full_attention", "full_attention"])",
+           R"("num_experts": 8, "num_experts_per_tok": 2, "use_moe": true, "moe_aux_loss_coef": 0.1,
+              "expert_capacity_factor": 1.5, "moe_layers": [0, 1, 2, 3], "moe_layer_freq": 1)",
+       }) {
+    const auto read =
+        parse_huggingface(with_sizes(std::string(R"("model_type": "brandnew", )") + more), "c");
+    EXPECT_TRUE(read.has_value()) << more << ": " << read.error().message;
+  }
+}
+
+TEST(HuggingFaceText, NamesWhatItDidNotReadOfAnUnknownNetwork) {
+  const auto read = parse_huggingface(
+      with_sizes(R"("model_type": "brandnew", "tie_word_embeddings": true, "window_stride": 2,
+                    "layer_norm_eps": 1e-5, "hidden_act": "gelu", "use_bias": true,
+                    "initializer_range": 0.02, "bos_token_id": 1, "use_gate": false,
+                    "attention_sparsity": "blocks", "max_position_embeddings": 4096)"),
+      "config");
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  EXPECT_THAT(read->assumptions.front(),
+              HasSubstr("(the embedding as its head, biases, LayerNorm, plain MLP)"));
+  EXPECT_THAT(read->assumptions.front(),
+              ::testing::EndsWith("not read: \"window_stride\", \"attention_sparsity\""));
+}
+
+// PowerInfer/SmallThinker-21BA3B-Instruct has no model_type: 21 B, of which 3 B a token. By hand, a
+// layer: attention 2560 · 128 · (2 · 28 + 2 · 4), 64 experts of 3 · 2560 · 768, the router, two
+// norms.
+TEST(HuggingFaceText, KnowsSmallThinkerByItsClass) {
+  std::string layout = "0";
+  for (int layer = 1; layer < 52; ++layer) layout += layer % 4 == 0 ? ", 0" : ", 1";
+  const auto read = parse_huggingface(
+      R"({"architectures": ["SmallThinkerForCausalLM"], "hidden_size": 2560, "head_dim": 128,
+          "moe_ffn_hidden_size": 768, "moe_num_primary_experts": 64,
+          "moe_num_active_primary_experts": 6, "num_attention_heads": 28, "num_hidden_layers": 52,
+          "num_key_value_heads": 4, "vocab_size": 151936, "sliding_window_size": 4096,
+          "tie_word_embeddings": false, "sliding_window_layout": [)" +
+          layout + "]}",
+      "smallthinker");
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  EXPECT_EQ(parameter_count(read->model, 4096),
+            52.0 * (20'971'520 + 377'487'360 + 163'840 + 5'120) + 2.0 * 151'936 * 2560 + 2560);
+  EXPECT_EQ(read->model.experts_per_token, 6);
+  EXPECT_EQ(read->model.sliding_window, 4096);
+  EXPECT_EQ(read->model.full_attention_every, 4);
 }
 
 // docs/interoperation.md lists what `find_architecture` knows, once each.
