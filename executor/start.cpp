@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <csignal>
@@ -72,7 +71,12 @@ class BoardFolder {
     }
   }
 
-  const Expected<fs::path>& path() const { return path_; }
+  Expected<Board> board(int place, std::int64_t operations, std::int64_t steps) const {
+    if (!path_) return tl::unexpected(path_.error());
+    return Board::create(*path_, place, operations, steps);
+  }
+  // Requires: there is a board in it.
+  const fs::path& path() const { return *path_; }
   void remove() const { remover()(); }
   std::function<void()> remover() const {
     return own_ ? own_->remover() : [] {};
@@ -165,7 +169,7 @@ Expected<RankResult> run_on(const RankWorld& world, const Program& program,
   RankResult result{.rank = transport.rank()};
   Expected<void> done;
   if (!is_watched && transport.ranks() > 1 && world.plan.alone < 0) {
-    done = world.host.join(transport, Board::file_in(*world.folder.path(), result.rank));
+    done = world.host.join(transport, Board::file_in(world.folder.path(), result.rank));
   }
   if (done) done = run_rank(world.setting, world.plan, program, layout, transport, board);
   if (is_watched) {
@@ -293,12 +297,10 @@ Expected<RankResult> run_as_rank(const Started& started, const Setting& setting,
     if (others_save) std::this_thread::sleep_for(kOthersSave);
   });
   const RankWorld world{started, *host, setting, plan, save, folder, ends};
-  const auto board_of = [&](int rank) -> Expected<Board> {
-    if (!folder.path()) return tl::unexpected(folder.path().error());
+  const auto board_of = [&](int rank) {
     const auto stage = static_cast<std::size_t>(layout.coordinates(rank).stage);
     const int place = plan.alone >= 0 ? 0 : rank;
-    auto board =
-        Board::create(*folder.path(), place, program->stages[stage].operations, plan.all_steps());
+    auto board = folder.board(place, program->stages[stage].operations, plan.all_steps());
     if (board) board->head().rank = rank;
     return board;
   };

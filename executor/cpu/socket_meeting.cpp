@@ -85,7 +85,7 @@ Expected<sockaddr_in> address_of(const char* host, const char* port, Clock::time
 
 // So that connect, too, waits no longer: a host may be silent.
 void limit_waiting(int socket, Clock::time_point until) {
-  const int milliseconds = std::max(1, milliseconds_until(until));  // 0 would be no limit
+  const suseconds_t milliseconds = std::max(1, milliseconds_until(until));  // 0 would be no limit
   const timeval limit{.tv_sec = milliseconds / 1000, .tv_usec = milliseconds % 1000 * 1000};
   ::setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
 }

@@ -13,21 +13,21 @@ namespace {
 class DealtRows : public testing::TestWithParam<std::tuple<int, ContextAlgorithm, int>> {
  protected:
   DealtRows() {
-    plan_.context_parallel = std::get<0>(GetParam());
-    plan_.context_parallel_algorithm = std::get<1>(GetParam());
+    plan.context_parallel = std::get<0>(GetParam());
+    plan.context_parallel_algorithm = std::get<1>(GetParam());
   }
   int part() const { return std::get<2>(GetParam()); }
-  std::int64_t length() const { return std::int64_t{plan_.context_parallel} * part(); }
+  std::int64_t length() const { return std::int64_t{plan.context_parallel} * part(); }
 
-  Plan plan_;
+  Plan plan;
 };
 
 TEST_P(DealtRows, AreFoundFromTheirPositions) {
   std::set<std::int64_t> positions;
-  for (int context = 0; context < plan_.context_parallel; ++context) {
+  for (int context = 0; context < plan.context_parallel; ++context) {
     for (int row = 0; row < part(); ++row) {
-      const std::int64_t position = dealt_position(plan_, length(), context, row);
-      const DealtRow found = dealt_row(plan_, length(), position);
+      const std::int64_t position = dealt_position(plan, length(), context, row);
+      const DealtRow found = dealt_row(plan, length(), position);
       EXPECT_EQ(found.context, context) << position;
       EXPECT_EQ(found.row, row) << position;
       positions.insert(position);

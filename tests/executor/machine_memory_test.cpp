@@ -20,7 +20,7 @@ double of_the_machine() {
 
 // Control groups that say so.
 fs::path groups_with(const std::string& limit) {
-  const fs::path folder = fs::path(testing::TempDir()) / "groups";
+  fs::path folder = fs::path(testing::TempDir()) / "groups";
   fs::create_directories(folder);
   std::ofstream(folder / "memory.max") << limit << '\n';
   return folder;

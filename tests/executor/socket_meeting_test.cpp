@@ -49,14 +49,14 @@ class SilentHost {
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t size = sizeof(address);
     auto* generic = reinterpret_cast<sockaddr*>(&address);
-    ::bind(listener_.socket(), generic, size);
+    (void)::bind(listener_.socket(), generic, size);
     ::listen(listener_.socket(), 0);
     ::getsockname(listener_.socket(), generic, &size);
     port_ = std::to_string(ntohs(address.sin_port));
     for (int i = 0; i < 8; ++i) {
       const int caller = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
       callers_.emplace_back(caller);
-      ::connect(caller, generic, size);
+      (void)::connect(caller, generic, size);
     }
   }
   const std::string& port() const { return port_; }
