@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "cli/estimate_text.h"
 #include "cli/explain_option.h"
@@ -188,6 +189,17 @@ std::string priced_words(const SearchResult& r) {
       count(r.shortfall.by_activations));
 }
 
+// Of what plans ask of a stack, dimensions that it narrows where the scenario names no values.
+std::vector<std::string_view> narrowed_by_stack(const SearchSpace& named, const Stack& stack) {
+  std::vector<std::string_view> narrowed;
+  const bool some_stages = !stack.zero_stages.empty() || !stack.pipeline_zero_stages.empty();
+  if (named.zero_stage.empty() && some_stages) narrowed.emplace_back("zero_stage");
+  if (named.recompute.empty() && stack.partial_recompute != PartialRecompute::by_stage) {
+    narrowed.emplace_back("recompute");
+  }
+  return narrowed;
+}
+
 // Dimensions that have one value unless the scenario names more, or the stack has more.
 std::string left_out_words(const Question& question, const SearchResult& result) {
   const Stack& stack = question.job.job.training.stack;
@@ -220,11 +232,7 @@ std::string left_out_words(const Question& question, const SearchResult& result)
     if (!varied(name)) fixed.push_back(name);
     if (varied(name) && by_stack) of_stack.push_back(name);
   }
-  const bool by_stack_zero = !stack.zero_stages.empty() || !stack.pipeline_zero_stages.empty();
-  if (named.zero_stage.empty() && by_stack_zero) of_stack.emplace_back("zero_stage");
-  if (named.recompute.empty() && stack.partial_recompute != PartialRecompute::by_stage) {
-    of_stack.emplace_back("recompute");
-  }
+  std::ranges::copy(narrowed_by_stack(named, stack), std::back_inserter(of_stack));
   if (!of_stack.empty()) {
     words += fmt::format(" Of {} only what {} offers was searched.", fmt::join(of_stack, ", "),
                          stack.name);

@@ -49,7 +49,7 @@ bool is_known_family(const Reading& reading) { return !reading.architecture.type
 
 // The model_type, but for configs that are known by their class.
 std::string type_of(HuggingFaceConfig& config) {
-  const std::string type = config.text("model_type");
+  std::string type = config.text("model_type");
   const Json* classes = config.find({"architectures"});
   if (find_architecture(type) != nullptr || classes == nullptr || !classes->is_array()) return type;
   for (const Json& name : *classes) {

@@ -40,7 +40,7 @@ class CallsUnderWay {
  public:
   void take(const RateChange& change) {
     if (change.begins) {
-      calls_.push_back({change.call, change.rate});
+      calls_.emplace_back(change.call, change.rate);
       return;
     }
     calls_.erase(std::ranges::find(calls_, std::pair(change.call, change.rate)));
