@@ -262,18 +262,28 @@ Expected<void> check(const Shape& shape, const Json& value, const Place& place) 
   return std::visit([&](const auto& form) { return check_form(form, value, place); }, shape.form);
 }
 
+namespace {
+
+// `place`: of the member.
+Expected<void> check_member(const SectionSpec& section, const std::string& key, const Json& member,
+                            const Place& place) {
+  if (key == "trainyard" && !section.tag.empty()) {
+    if (member == section.tag) return {};
+    return mismatch(member, place, fmt::format("\"{}\"", section.tag));
+  }
+  const auto field = std::ranges::find(section.fields, key, &FieldSpec::key);
+  if (field == section.fields.end()) return unknown_key(section, key, place);
+  return check(field->shape, member, place);
+}
+
+}  // namespace
+
 Expected<void> check(const SectionSpec& section, const Json& value, const Place& place) {
   if (!value.is_object()) {
     return mismatch(value, place, fmt::format("an object (keys of `{}`)", section.name));
   }
   for (const auto& [key, member] : value.items()) {
-    if (key == "trainyard" && !section.tag.empty()) {
-      if (member == section.tag) continue;
-      return mismatch(member, place / key, fmt::format("\"{}\"", section.tag));
-    }
-    const auto field = std::ranges::find(section.fields, key, &FieldSpec::key);
-    if (field == section.fields.end()) return unknown_key(section, key, place / key);
-    if (auto fits = check(field->shape, member, place / key); !fits) return fits;
+    if (auto fits = check_member(section, key, member, place / key); !fits) return fits;
   }
   for (const FieldSpec& field : section.fields) {
     if (field.required && !value.contains(field.key)) {

@@ -265,7 +265,8 @@ Field<Stack> schedules_field() {
       .absent("any");
 }
 
-std::vector<Field<Stack>> runtime_fields() {
+// What plans it runs, and runs unless they say otherwise.
+std::vector<Field<Stack>> plan_fields() {
   using S = Stack;
   return {
       flag("sequence_parallel", &S::sequence_parallel, "default of the plan's key when t > 1"),
@@ -281,6 +282,12 @@ std::vector<Field<Stack>> runtime_fields() {
           .absent("it runs them itself"),
       schedules_field(),
       object<stack_overlap_section>("overlap", &S::overlap, "defaults of the plan's `overlap`"),
+  };
+}
+
+std::vector<Field<Stack>> runtime_fields() {
+  using S = Stack;
+  return {
       flag("copies_sharded_sequences", &S::copies_sharded_sequences,
            "sequences are sharded in the second dimension of the tensors: the whole tensor is "
            "copied beside each all-gather and reduce-scatter of sequence parallelism"),
@@ -335,6 +342,7 @@ std::vector<Field<Stack>> stack_fields() {
   };
   for (Field<Stack>& field : kernel_fields()) all.push_back(std::move(field));
   for (Field<Stack>& field : memory_fields()) all.push_back(std::move(field));
+  for (Field<Stack>& field : plan_fields()) all.push_back(std::move(field));
   for (Field<Stack>& field : runtime_fields()) all.push_back(std::move(field));
   all.push_back(objects<release_section>("releases", &Stack::releases,
                                          "what its releases do otherwise; `training.release` or "
