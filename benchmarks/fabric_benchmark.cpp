@@ -7,7 +7,7 @@
 
 #include "model/cluster/routed_groups.h"
 #include "model/cluster/topology_graph.h"
-#include "simulator/fabric.h"
+#include "simulator/network/fabric.h"
 
 namespace trainyard {
 namespace {

@@ -1,4 +1,6 @@
 // trainyard calibrate --backend cpu -o DEVICE.json
+#include "cli/text/calibrate.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,13 +12,12 @@
 #include <utility>
 #include <vector>
 
-#include "cli/calibrate_text.h"
 #include "cli/command.h"
 #include "cli/cuda_program.h"
-#include "cli/plan_search.h"
+#include "cli/plan/search.h"
 #include "cli/progress.h"
 #include "cli/provenance_date.h"
-#include "cli/text.h"
+#include "cli/text/columns.h"
 #include "executor/calibration.h"
 #include "executor/collective_rank.h"
 #include "executor/cpu/neighbours.h"

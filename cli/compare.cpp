@@ -6,14 +6,14 @@
 #include <optional>
 
 #include "cli/command.h"
-#include "cli/csv.h"
-#include "cli/plan_search.h"
-#include "cli/table.h"
-#include "cli/text.h"
+#include "cli/plan/search.h"
+#include "cli/text/columns.h"
+#include "cli/text/csv.h"
+#include "cli/text/table.h"
 #include "planner/explain.h"
 #include "scenarios/question.h"
-#include "scenarios/write_profile.h"
-#include "scenarios/write_simulation.h"
+#include "scenarios/write/profile.h"
+#include "scenarios/write/simulation.h"
 #include "simulator/comparison.h"
 
 namespace trainyard {

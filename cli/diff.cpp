@@ -1,12 +1,13 @@
 // trainyard diff A B
+#include "cli/text/diff.h"
+
 #include <memory>
 
 #include "cli/command.h"
-#include "cli/csv.h"
-#include "cli/diff_text.h"
-#include "cli/plan_groups.h"
-#include "cli/plan_groups_table.h"
-#include "cli/plan_search.h"
+#include "cli/plan/groups.h"
+#include "cli/plan/groups_table.h"
+#include "cli/plan/search.h"
+#include "cli/text/csv.h"
 #include "model/cost/estimate.h"
 #include "scenarios/question.h"
 

@@ -6,11 +6,11 @@
 #include <string>
 
 #include "cli/command.h"
-#include "cli/csv.h"
-#include "cli/estimate_text.h"
-#include "cli/plan_groups.h"
-#include "cli/plan_search.h"
+#include "cli/plan/groups.h"
+#include "cli/plan/search.h"
 #include "cli/progress.h"
+#include "cli/text/csv.h"
+#include "cli/text/estimate.h"
 #include "scenarios/output.h"
 #include "scenarios/question.h"
 

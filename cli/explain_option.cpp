@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "cli/text.h"
+#include "cli/text/columns.h"
 #include "scenarios/nearest_name.h"
 #include "scenarios/planner_keys.h"
 

@@ -4,10 +4,10 @@
 #include <memory>
 
 #include "cli/command.h"
-#include "cli/csv.h"
-#include "cli/plan_search.h"
-#include "cli/style.h"
-#include "cli/text.h"
+#include "cli/plan/search.h"
+#include "cli/text/columns.h"
+#include "cli/text/csv.h"
+#include "cli/text/style.h"
 #include "scenarios/interchange/accelerate.h"
 #include "scenarios/interchange/deepspeed.h"
 #include "scenarios/interchange/megatron.h"

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/kernels_text.h"
+#include "cli/text/kernels.h"
 #include "scenarios/fabric_document.h"
 #include "scenarios/output.h"
 

@@ -10,13 +10,13 @@
 
 #include "cli/command.h"
 #include "cli/fabric_fit.h"
-#include "cli/kernels_text.h"
 #include "cli/progress.h"
 #include "cli/provenance_date.h"
 #include "cli/stack_fit.h"
+#include "cli/text/kernels.h"
 #include "scenarios/device_document.h"
-#include "scenarios/kernel_limits.h"
-#include "scenarios/kernel_report.h"
+#include "scenarios/kernels/limits.h"
+#include "scenarios/kernels/report.h"
 #include "scenarios/output.h"
 
 namespace trainyard {

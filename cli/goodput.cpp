@@ -1,17 +1,18 @@
 // trainyard goodput SCENARIO
+#include "cli/text/goodput.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <memory>
 
 #include "cli/command.h"
-#include "cli/estimate_text.h"
-#include "cli/goodput_text.h"
-#include "cli/plan_groups.h"
-#include "cli/plan_search.h"
+#include "cli/plan/groups.h"
+#include "cli/plan/search.h"
 #include "cli/progress.h"
+#include "cli/text/estimate.h"
 #include "scenarios/question.h"
-#include "scenarios/write_goodput.h"
+#include "scenarios/write/goodput.h"
 #include "simulator/life/run.h"
 
 namespace trainyard {

@@ -5,10 +5,10 @@
 #include <span>
 
 #include "cli/command.h"
-#include "cli/csv.h"
 #include "cli/provenance_date.h"
-#include "cli/style.h"
-#include "cli/text.h"
+#include "cli/text/columns.h"
+#include "cli/text/csv.h"
+#include "cli/text/style.h"
 #include "scenarios/huggingface.h"
 #include "scenarios/interchange/accelerate.h"
 #include "scenarios/interchange/deepspeed.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/command.h"
-#include "cli/text.h"
+#include "cli/text/columns.h"
 
 namespace trainyard {
 namespace {

@@ -6,24 +6,24 @@
 #include <memory>
 #include <numeric>
 
-#include "cli/added_searches.h"
 #include "cli/command.h"
-#include "cli/estimate_text.h"
 #include "cli/explain_option.h"
-#include "cli/given_plan.h"
-#include "cli/plan_capacity.h"
-#include "cli/plan_csv.h"
-#include "cli/plan_groups.h"
-#include "cli/plan_report.h"
-#include "cli/plan_search.h"
+#include "cli/plan/added_searches.h"
+#include "cli/plan/capacity.h"
+#include "cli/plan/csv.h"
+#include "cli/plan/given_plan.h"
+#include "cli/plan/groups.h"
+#include "cli/plan/report.h"
+#include "cli/plan/search.h"
 #include "cli/progress.h"
+#include "cli/text/estimate.h"
 #include "planner/baseline.h"
 #include "planner/confirm.h"
 #include "planner/improvement.h"
 #include "planner/rank_orders.h"
 #include "planner/refusal.h"
 #include "scenarios/output.h"
-#include "scenarios/write_groups.h"
+#include "scenarios/write/groups.h"
 #include "simulator/step.h"
 
 namespace trainyard {

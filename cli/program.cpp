@@ -1,14 +1,15 @@
 // trainyard program SCENARIO --rank N
+#include "cli/text/program.h"
+
 #include <fmt/format.h>
 
 #include <memory>
 
 #include "cli/command.h"
-#include "cli/plan_search.h"
-#include "cli/program_text.h"
+#include "cli/plan/search.h"
 #include "model/program/lower.h"
 #include "scenarios/question.h"
-#include "scenarios/write_program.h"
+#include "scenarios/write/program.h"
 
 namespace trainyard {
 namespace {

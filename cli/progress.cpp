@@ -5,9 +5,9 @@
 #include <cstdio>
 #include <utility>
 
-#include "cli/style.h"
-#include "cli/table.h"
-#include "cli/text.h"
+#include "cli/text/columns.h"
+#include "cli/text/style.h"
+#include "cli/text/table.h"
 #include "scenarios/rank_status.h"
 
 namespace trainyard {

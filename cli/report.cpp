@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "cli/command.h"
-#include "cli/csv.h"
+#include "cli/text/csv.h"
 #include "scenarios/output.h"
 #include "scenarios/sweep/report_html.h"
 #include "scenarios/sweep/report_json.h"

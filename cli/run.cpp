@@ -1,4 +1,6 @@
 // trainyard run SCENARIO
+#include "cli/text/run.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -9,13 +11,12 @@
 #include <memory>
 
 #include "cli/command.h"
-#include "cli/csv.h"
 #include "cli/cuda_program.h"
-#include "cli/plan_search.h"
+#include "cli/plan/search.h"
 #include "cli/progress.h"
 #include "cli/rank_reporter.h"
 #include "cli/run_profile.h"
-#include "cli/run_text.h"
+#include "cli/text/csv.h"
 #include "executor/host/machine_memory.h"
 #include "executor/scale_down.h"
 #include "executor/start.h"
@@ -28,7 +29,7 @@
 #include "scenarios/output.h"
 #include "scenarios/question.h"
 #include "scenarios/readable.h"
-#include "scenarios/write_profile.h"
+#include "scenarios/write/profile.h"
 
 namespace trainyard {
 namespace {

@@ -10,11 +10,11 @@
 #include "executor/step_gaps.h"
 #include "model/units.h"
 #include "planner/request.h"
-#include "scenarios/write_spans.h"
+#include "scenarios/write/spans.h"
 #include "simulator/alone.h"
 #include "simulator/comparison.h"
 #include "simulator/critical_path.h"
-#include "simulator/link_load.h"
+#include "simulator/network/link_load.h"
 #include "simulator/step.h"
 
 namespace trainyard {

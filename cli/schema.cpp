@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "cli/command.h"
-#include "cli/csv.h"
+#include "cli/text/csv.h"
 
 namespace trainyard {
 namespace {

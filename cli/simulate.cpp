@@ -1,18 +1,19 @@
 // trainyard simulate SCENARIO
+#include "cli/text/simulate.h"
+
 #include <fmt/format.h>
 
 #include <memory>
 
 #include "cli/command.h"
-#include "cli/csv.h"
-#include "cli/estimate_text.h"
-#include "cli/plan_search.h"
-#include "cli/simulate_text.h"
-#include "cli/text.h"
+#include "cli/plan/search.h"
+#include "cli/text/columns.h"
+#include "cli/text/csv.h"
+#include "cli/text/estimate.h"
 #include "scenarios/output.h"
 #include "scenarios/question.h"
-#include "scenarios/write_simulation.h"
-#include "scenarios/write_trace.h"
+#include "scenarios/write/simulation.h"
+#include "scenarios/write/trace.h"
 
 namespace trainyard {
 namespace {

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include "cli/csv.h"
 #include "cli/progress.h"
-#include "cli/table.h"
-#include "cli/text.h"
+#include "cli/text/columns.h"
+#include "cli/text/csv.h"
+#include "cli/text/table.h"
 #include "scenarios/output.h"
 #include "scenarios/stack_document.h"
 

@@ -1,4 +1,6 @@
 // trainyard sweep SWEEP -o RESULTS.sqlite
+#include "cli/text/sweep.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,13 +9,12 @@
 #include <thread>
 
 #include "cli/command.h"
-#include "cli/csv.h"
 #include "cli/launched_sweep.h"
-#include "cli/plan_search.h"
+#include "cli/plan/search.h"
 #include "cli/progress.h"
 #include "cli/provenance_date.h"
 #include "cli/sweep_run.h"
-#include "cli/sweep_text.h"
+#include "cli/text/csv.h"
 #include "executor/meeting.h"
 #include "scenarios/sweep/worker_processes.h"
 

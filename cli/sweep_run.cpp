@@ -15,7 +15,7 @@
 #include "executor/host/temporary_folder.h"
 #include "scenarios/file.h"
 #include "scenarios/output.h"
-#include "scenarios/write_profile.h"
+#include "scenarios/write/profile.h"
 
 namespace trainyard {
 namespace {

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "cli/command.h"
-#include "cli/csv.h"
 #include "cli/progress.h"
-#include "cli/validation_plot.h"
-#include "cli/validation_text.h"
+#include "cli/text/csv.h"
+#include "cli/text/validation.h"
+#include "cli/text/validation_plot.h"
 #include "scenarios/output.h"
 #include "scenarios/priced_run.h"
 #include "scenarios/validation.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "planner/unlike_value.h"
+#include "planner/unlike/value.h"
 
 namespace trainyard {
 

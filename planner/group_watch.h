@@ -5,7 +5,7 @@
 #include <chrono>
 
 #include "planner/planner.h"
-#include "planner/unlike_groups.h"
+#include "planner/unlike/groups.h"
 
 namespace trainyard {
 

@@ -6,7 +6,7 @@
 
 #include "scenarios/fields/documents.h"
 #include "scenarios/fields/reference.h"
-#include "scenarios/kernel_families.h"
+#include "scenarios/kernels/families.h"
 
 namespace trainyard {
 namespace {

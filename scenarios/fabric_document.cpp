@@ -15,7 +15,7 @@
 #include "scenarios/fields/documents.h"
 #include "scenarios/fields/reference.h"
 #include "scenarios/file.h"
-#include "scenarios/kernel_limits.h"
+#include "scenarios/kernels/limits.h"
 #include "scenarios/quantity.h"
 
 namespace trainyard {

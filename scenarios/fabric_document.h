@@ -16,7 +16,7 @@
 #include "model/calibration/fit_fabric.h"
 #include "model/expected.h"
 #include "scenarios/json_document.h"
-#include "scenarios/kernel_report.h"
+#include "scenarios/kernels/report.h"
 
 namespace trainyard {
 
@@ -42,7 +42,7 @@ Expected<FabricRows> read_fabric_rows(const std::filesystem::path& file, std::st
 
 // The first row whose bytes from other nodes come faster than kAboveDatasheet times the bandwidth
 // of a node's NICs, or take kAboveRoofs times as long as at that bandwidth after a launch
-// (scenarios/kernel_limits.h; the slowest row of the a3-mega takes 19 times as long).
+// (scenarios/kernels/limits.h; the slowest row of the a3-mega takes 19 times as long).
 Expected<void> check_fabric_times(const FabricToFit& fabric, const FabricRows& rows);
 
 // The stored figures scored.

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "model/plan/plan.h"
-#include "planner/unlike_groups.h"
+#include "planner/unlike/groups.h"
 #include "scenarios/json_document.h"
 
 namespace trainyard {

@@ -15,8 +15,8 @@
 #include "model/plan/plan.h"
 #include "planner/capacity.h"
 #include "planner/search_space.h"
-#include "planner/unlike_request.h"
-#include "simulator/step_conditions.h"
+#include "planner/unlike/request.h"
+#include "simulator/step/conditions.h"
 
 namespace trainyard {
 

@@ -11,7 +11,7 @@
 #include "model/expected.h"
 #include "model/job.h"
 #include "model/plan/plan.h"
-#include "simulator/step_graph.h"
+#include "simulator/step/graph.h"
 #include "simulator/timeline.h"
 
 namespace trainyard {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "simulator/critical_path.h"
-#include "simulator/step_breakdown.h"
+#include "simulator/step/breakdown.h"
 
 namespace trainyard {
 namespace {

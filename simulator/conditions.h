@@ -1,7 +1,7 @@
 // The conditions of a simulation: the network that carries the calls, and what makes ranks unlike:
 // slow devices, thermal throttling, jitter, compute that loses time to communication beside it.
-// (A slow NIC or a degraded cable is a property of the topology: degrade() in simulator/fabric.h.
-// What users say: simulator/step_conditions.h.)
+// (A slow NIC or a degraded cable is a property of the topology: degrade() in
+// simulator/network/fabric.h. What users say: simulator/step/conditions.h.)
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@
 #include "model/cluster/cluster.h"
 #include "model/cluster/topology.h"
 #include "model/expected.h"
-#include "simulator/network.h"
+#include "simulator/network/network.h"
 #include "simulator/virtual_time.h"
 
 namespace trainyard {

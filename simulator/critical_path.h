@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "simulator/step_graph.h"
+#include "simulator/step/graph.h"
 #include "simulator/timeline.h"
 
 namespace trainyard {

@@ -5,8 +5,8 @@
 
 #include <vector>
 
-#include "simulator/fabric.h"
-#include "simulator/flow_network.h"
+#include "simulator/network/fabric.h"
+#include "simulator/network/flow_network.h"
 #include "simulator/task_graph.h"
 
 namespace trainyard {

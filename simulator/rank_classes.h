@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "simulator/fabric.h"
+#include "simulator/network/fabric.h"
 #include "simulator/task_graph.h"
 
 namespace trainyard {

@@ -11,7 +11,7 @@
 #include "model/program/rank_layout.h"
 #include "simulator/rank_classes.h"
 #include "simulator/simulate.h"
-#include "simulator/step_breakdown.h"
+#include "simulator/step/breakdown.h"
 
 namespace trainyard {
 namespace {

@@ -14,9 +14,9 @@
 #include "model/cost/estimate.h"
 #include "model/expected.h"
 #include "simulator/memory_timeline.h"
-#include "simulator/network.h"
-#include "simulator/step_conditions.h"
-#include "simulator/step_graph.h"
+#include "simulator/network/network.h"
+#include "simulator/step/conditions.h"
+#include "simulator/step/graph.h"
 #include "simulator/timeline.h"
 
 namespace trainyard {

@@ -18,7 +18,7 @@
 #include "gui/presenters/text.h"
 #include "gui/presenters/timeline_scene.h"
 #include "scenarios/output.h"
-#include "scenarios/write_trace.h"
+#include "scenarios/write/trace.h"
 #include "simulator/step.h"
 
 namespace trainyard {

@@ -11,7 +11,7 @@
 #include "scenarios/priced_run.h"
 #include "scenarios/readable.h"
 #include "scenarios/validation.h"
-#include "scenarios/write_profile.h"
+#include "scenarios/write/profile.h"
 
 namespace trainyard {
 namespace {

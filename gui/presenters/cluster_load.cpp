@@ -9,7 +9,7 @@
 #include "model/cluster/topology_graph.h"
 #include "scenarios/question.h"
 #include "scenarios/readable.h"
-#include "simulator/link_traffic.h"
+#include "simulator/network/link_traffic.h"
 #include "simulator/step.h"
 
 namespace trainyard {

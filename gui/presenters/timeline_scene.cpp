@@ -9,7 +9,7 @@
 #include "scenarios/read_trace.h"
 #include "scenarios/readable.h"
 #include "simulator/critical_path.h"
-#include "simulator/link_load.h"
+#include "simulator/network/link_load.h"
 #include "simulator/step.h"
 
 namespace trainyard {

@@ -1,5 +1,5 @@
 // Measured kernels as values: what ran, and how long it took. Rows of the operator tables
-// (scenarios/kernel_tables.h reads them); fits and scores take lists of one family.
+// (scenarios/kernels/tables.h reads them); fits and scores take lists of one family.
 #pragma once
 
 #include <variant>

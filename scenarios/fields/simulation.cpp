@@ -1,5 +1,5 @@
 // The fields of `simulation`: what disturbs a simulated step. That the cluster has the ranks and
-// links that are named, simulator/step_conditions.h checks when all else is read.
+// links that are named, simulator/step/conditions.h checks when all else is read.
 #include <fmt/format.h>
 
 #include <algorithm>

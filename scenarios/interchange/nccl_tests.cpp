@@ -10,8 +10,8 @@
 #include "scenarios/device_document.h"
 #include "scenarios/interchange/known_hardware.h"
 #include "scenarios/json_document.h"
-#include "scenarios/kernel_report.h"
-#include "scenarios/kernel_tables.h"
+#include "scenarios/kernels/report.h"
+#include "scenarios/kernels/tables.h"
 
 namespace trainyard {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "planner/explain.h"
 #include "scenarios/plan_value.h"
-#include "scenarios/write_groups.h"
+#include "scenarios/write/groups.h"
 #include "simulator/life/bill.h"
 #include "simulator/step.h"
 

@@ -10,7 +10,7 @@
 #include <map>
 
 #include "scenarios/read_trace.h"
-#include "scenarios/write_profile.h"
+#include "scenarios/write/profile.h"
 #include "tests/executor/tiny_scenario.h"
 
 namespace trainyard {

@@ -19,14 +19,14 @@
 #include "scenarios/interchange/nccl_topology.h"
 #include "scenarios/interchange/nvidia_smi.h"
 #include "scenarios/interchange/torchtitan.h"
-#include "scenarios/kernel_tables.h"
+#include "scenarios/kernels/tables.h"
 #include "scenarios/output.h"
 #include "scenarios/scenario.h"
 #include "scenarios/sweep/difference.h"
 #include "scenarios/sweep/report_html.h"
 #include "scenarios/sweep/report_json.h"
 #include "scenarios/sweep/sweep.h"
-#include "scenarios/write_profile.h"
+#include "scenarios/write/profile.h"
 
 namespace trainyard {
 namespace {

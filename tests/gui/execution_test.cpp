@@ -24,7 +24,7 @@
 #include "gui/presenters/text.h"
 #include "scenarios/file.h"
 #include "scenarios/validation.h"
-#include "scenarios/write_profile.h"
+#include "scenarios/write/profile.h"
 #include "tests/gui/application.h"
 
 namespace trainyard {

@@ -5,7 +5,7 @@
 #include "gui/charts/gantt.h"
 #include "gui/presenters/step_play.h"
 #include "gui/presenters/timeline_scene.h"
-#include "scenarios/write_spans.h"
+#include "scenarios/write/spans.h"
 #include "tests/gui/application.h"
 
 namespace trainyard {

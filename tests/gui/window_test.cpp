@@ -40,7 +40,7 @@
 #include "scenarios/question.h"
 #include "scenarios/readable.h"
 #include "scenarios/validation.h"
-#include "scenarios/write_spans.h"
+#include "scenarios/write/spans.h"
 #include "tests/gui/application.h"
 
 namespace trainyard {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "planner/planner.h"
-#include "planner/unlike_groups.h"
+#include "planner/unlike/groups.h"
 
 namespace trainyard {
 

@@ -18,8 +18,8 @@
 #include "scenarios/scenario.h"
 #include "scenarios/sweep/answer.h"
 #include "scenarios/sweep/row_json.h"
-#include "scenarios/write_goodput.h"
-#include "scenarios/write_groups.h"
+#include "scenarios/write/goodput.h"
+#include "scenarios/write/groups.h"
 #include "tests/scenarios/test_folder.h"
 
 namespace trainyard {

@@ -9,7 +9,7 @@
 #include <fstream>
 
 #include "scenarios/output.h"
-#include "scenarios/write_spans.h"
+#include "scenarios/write/spans.h"
 
 namespace trainyard {
 namespace {

@@ -1,9 +1,10 @@
 // Sweeps over clusters of unlike nodes: every point beside the planner's own answer for it.
+#include "planner/unlike/groups.h"
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "planner/unlike_groups.h"
 #include "scenarios/sweep/answer.h"
 #include "scenarios/sweep/report.h"
 #include "tests/scenarios/sweep/sweeps.h"

@@ -1,0 +1,193 @@
+#include "cli/plan/groups.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+#include <utility>
+
+#include "cli/explain_option.h"
+#include "cli/plan/groups_csv.h"
+#include "cli/plan/groups_report.h"
+#include "cli/plan/report.h"
+#include "cli/plan/search.h"
+#include "cli/progress.h"
+#include "planner/unlike/baseline.h"
+#include "planner/unlike/ways_out.h"
+#include "scenarios/output.h"
+#include "scenarios/write/groups.h"
+
+namespace trainyard {
+namespace {
+
+// `work` with the options of a search that shows its progress and ends when `flag` is set.
+template <typename Work>
+auto with_progress(std::string what, const std::atomic<bool>* flag, GroupSearchOptions options,
+                   const Work& work) {
+  const InterruptGuard guard;
+  Progress progress(std::move(what));
+  options.interrupted = flag;
+  options.progress = [&progress](double fraction) { progress.show(fraction); };
+  return work(options);
+}
+
+}  // namespace
+
+Expected<UnlikeAnswer> search_groups(const Scenario& scenario) {
+  return with_progress("searching", interrupt_flag(), group_options(scenario),
+                       [&scenario](const GroupSearchOptions& options) {
+                         return answer_of_groups(grouped_job(scenario), scenario, options);
+                       });
+}
+
+namespace {
+
+GroupSearchOptions asked_options(const Scenario& scenario, const GroupAnswerOptions& options) {
+  GroupSearchOptions asked = group_options(scenario);
+  asked.objective = options.objective;
+  asked.second = options.second;
+  asked.valuation.robust = options.robust;
+  asked.time_limit = options.time_limit;
+  return asked;
+}
+
+Expected<void> write_best(const std::filesystem::path& file, const GroupAnswerOptions& options,
+                          const std::vector<GroupedPlan>& plans, GroupAnswer& answer) {
+  if (options.out.empty()) return {};
+  if (plans.empty()) {
+    answer.remarks.notes.push_back(
+        fmt::format("--out: no plan fits, so that {} was not written", options.out.string()));
+    return {};
+  }
+  answer.remarks.written = options.out.string();
+  return scenario_with_plan(file, plans.front(), options.out)
+      .and_then([&](const std::string& text) { return write_file(options.out, text); });
+}
+
+// Of a front, as many as look different: `alike` counts the others.
+std::vector<GroupedPlan> distinct_plans(const std::vector<GroupedPlan>& front, std::size_t& alike) {
+  constexpr double kGain = 0.01;
+  std::vector<GroupedPlan> distinct;
+  for (const GroupedPlan& plan : front) {
+    const bool gains =
+        distinct.empty() || plan.second_value <= (1 - kGain) * distinct.back().second_value;
+    if (gains) distinct.push_back(plan);
+  }
+  alike = front.size() - distinct.size();
+  return distinct;
+}
+
+// Of a front every plan, else the best few.
+std::vector<GroupedPlan> shown_plans(const std::vector<GroupedPlan>& plans,
+                                     const GroupAnswerOptions& options, std::size_t& alike) {
+  if (options.second) {
+    return options.format == Format::text ? distinct_plans(plans, alike) : plans;
+  }
+  const auto shown = std::min(plans.size(), static_cast<std::size_t>(options.top));
+  return {plans.begin(), plans.begin() + static_cast<std::ptrdiff_t>(shown)};
+}
+
+GroupBaseline baseline_of(const Scenario& scenario, GroupedBaseline&& found) {
+  auto& [name, plan] = found;
+  if (!plan) {
+    return {name, std::nullopt, illegal_words(name, plan.error(), scenario.job.training.stack)};
+  }
+  std::string reason;
+  if (!plan->feasible) reason = "does not fit: " + misfit_words(scenario, *plan);
+  return {name, *std::move(plan), std::move(reason)};
+}
+
+// What more searches tell beside an answer that is there. Nothing after a search that was stopped:
+// its time is over.
+void add_searches(const Scenario& scenario, const GroupSearchOptions& asked,
+                  const std::vector<GroupedPlan>& plans, GroupAnswer& answer) {
+  const GroupedJob job = grouped_job(scenario);
+  GroupRemarks& remarks = answer.remarks;
+  if (!answer.found.complete) {
+    remarks.notes.emplace_back(
+        "the search was stopped, so that what resources are worth was not looked for");
+    return;
+  }
+  if (plans.empty()) {
+    remarks.ways_out =
+        with_progress("looking for ways out", stop_flag(), asked,
+                      [&job](const auto& how) { return ways_out_of_groups(job, how); });
+  } else {
+    remarks.marginal = with_progress("valuing resources", stop_flag(), asked, [&](const auto& how) {
+      return marginal_values(job, how, plans.front());
+    });
+  }
+  if (was_stopped()) {
+    remarks.notes.emplace_back(fmt::format(
+        "the search was complete, but was stopped before all was added to it: {}",
+        plans.empty() ? "ways out may be missing" : "what resources are worth is missing"));
+  }
+}
+
+// Until Ctrl-C or the end of the time limit of all.
+void add_remarks(const Scenario& scenario, const GroupAnswerOptions& options,
+                 const std::vector<GroupedPlan>& plans, GroupAnswer& answer) {
+  const InterruptGuard guard;
+  std::optional<AddedTime> time;
+  if (options.time_limit > Seconds(0)) time.emplace(options.time_limit - elapsed());
+  GroupSearchOptions asked = asked_options(scenario, options);
+  asked.time_limit = Seconds(0);
+  for (GroupedBaseline& found : baselines_of(grouped_job(scenario), asked)) {
+    answer.remarks.baselines.push_back(baseline_of(scenario, std::move(found)));
+  }
+  add_searches(scenario, asked, plans, answer);
+  if (options.pinned.empty()) return;
+  const PlannerKeys keys = pinned_keys(scenario.space, options.pinned);
+  asked.space = keys;
+  asked.layers_per_stage = keys.layers_per_stage;
+  asked.second.reset();
+  answer.remarks.explained = {options.pinned,
+                              with_progress("searching", stop_flag(), asked, [&](const auto& how) {
+                                return plan_groups(grouped_job(scenario), how);
+                              })};
+}
+
+}  // namespace
+
+int answer_for_groups(const std::filesystem::path& file, const Question& question,
+                      const GroupAnswerOptions& options) {
+  const Scenario& scenario = question.scenario;
+  const GroupSearchOptions asked = asked_options(scenario, options);
+  GroupAnswer answer{.found = with_progress("searching", interrupt_flag(), asked,
+                                            [&scenario](const GroupSearchOptions& how) {
+                                              return plan_groups(grouped_job(scenario), how);
+                                            }),
+                     .robust = options.robust};
+  const std::vector<GroupedPlan> plans = in_order(answer.found);
+  if (plans.empty() && !answer.found.complete) {
+    return fail({scenario.name, "stopped before any plan that fits was found"}, kInterrupted);
+  }
+  if (const auto written = write_best(file, options, plans, answer); !written) {
+    return fail(written.error(), kMachineFailed);
+  }
+  answer.plans = shown_plans(plans, options, answer.alike);
+  const int status = plans.empty() ? kAnswerIsNo : kDone;
+  if (options.format == Format::csv) {
+    for (const std::string& note : answer.remarks.notes) fail({"", note});
+    return print(plan_groups_csv(scenario, answer.plans, answer.found, answer.robust), status);
+  }
+  add_remarks(scenario, options, plans, answer);
+  if (options.format == Format::json) {
+    return print(groups_json(scenario, answer.plans, answer.found, answer.remarks), status);
+  }
+  return print(groups_report(question, answer, style_for(stdout)), status);
+}
+
+int estimate_of_groups(const std::filesystem::path& file, const Question& question, Format format) {
+  const Scenario& scenario = question.scenario;
+  const auto answer = search_groups(scenario);
+  if (!answer) return fail(in_file(file, answer.error()));
+  const GroupedPlan& plan = answer->best;
+  const int status = plan.feasible ? kDone : kAnswerIsNo;
+  if (format == Format::csv) return print(estimate_groups_csv(scenario, plan), status);
+  if (format == Format::json) return print(grouped_estimate_json(scenario, plan), status);
+  return print(grouped_estimate_report(question, plan, style_for(stdout)), status);
+}
+
+}  // namespace trainyard

@@ -1,0 +1,123 @@
+#include "cli/plan/groups_csv.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <utility>
+
+#include "cli/plan/groups_table.h"
+#include "cli/text/csv.h"
+#include "cli/text/plan.h"
+#include "model/schedule/schedule.h"
+#include "planner/objective.h"
+#include "planner/unlike/value.h"
+#include "scenarios/write/groups.h"
+
+namespace trainyard {
+namespace {
+
+template <typename Q>
+std::string csv_figure(const std::optional<Q>& figure) {
+  return figure ? csv_number(figure->value()) : "";
+}
+
+// What robust values are of: the step as it is, and what it is multiplied by in them.
+std::string csv_robust(const GroupedPlan& plan, const GroupedPlans& found) {
+  const bool by_second = found.objective == Objective::memory;  // which no time changes
+  const Objective objective = by_second ? *found.second : found.objective;
+  double plain = plan.step_time.value();
+  if (objective == Objective::cost) plain = plan.cost_per_step->value();
+  if (objective == Objective::energy) plain = plan.energy_per_step->value();
+  if (objective == Objective::goodput) plain = goodput_value(plan.step_time, *plan.goodput);
+  const double value = by_second ? plan.second_value : plan.value;
+  return csv_number(plan.step_time.value() * (value / plain));
+}
+
+struct Asked {
+  const GroupedPlans& found;
+  bool robust = false;
+};
+
+// What was asked of the search and how far it came. `plan`: null of a group that stands idle.
+void add_search(const Asked& asked, const GroupedPlan* plan, CsvRow& row) {
+  const GroupedPlans& found = asked.found;
+  row.emplace_back("objective", objective_name(found.objective));
+  row.emplace_back("second_objective", found.second ? objective_name(*found.second) : "");
+  row.emplace_back("complete", found.complete ? "true" : "false");
+  row.emplace_back("gap", csv_number(gap_of(found)));
+  const bool robust = asked.robust && plan != nullptr;
+  row.emplace_back("robust_step_time_s", robust ? csv_robust(*plan, found) : "");
+}
+
+void add_plan(const GroupedPlan& plan, CsvRow& row) {
+  row.emplace_back("feasible", plan.feasible ? "true" : "false");
+  for (auto& field : plan_fields(shown_plan(plan))) row.push_back(std::move(field));
+}
+
+// A group that no plan can use: no figures.
+CsvRow idle_row(const Scenario& scenario, std::size_t group) {
+  CsvRow row = {{"name", scenario.name},
+                {"use", "left out"},
+                {"step_time_s", ""},
+                {"boundary_s", ""},
+                {"group", scenario.unlike->groups[group].name},
+                {"stages", ""},
+                {"layers", ""},
+                {"replicas", ""},
+                {"micro_batches", ""},
+                {"peak_memory_bytes", ""},
+                {"cost_per_step_usd", ""},
+                {"energy_per_step_joule", ""},
+                {"memory_share", ""},
+                {"goodput", ""},
+                {"feasible", ""}};
+  const Plan any{.schedule = find_schedule("1f1b")};
+  for (auto& [key, value] : plan_fields(any)) row.emplace_back(std::move(key), "");
+  return row;
+}
+
+// `asked`: null of a plan that no search found.
+std::string csv_of(const Scenario& scenario, const std::vector<GroupedPlan>& plans,
+                   const Asked* asked) {
+  std::vector<CsvRow> rows;
+  for (const GroupedPlan& plan : plans) {
+    for (const std::size_t g : plan.order) {
+      const GroupShare& share = plan.shares[g];
+      rows.push_back({{"name", scenario.name},
+                      {"use", std::string(name_of(plan.use))},
+                      {"step_time_s", csv_number(plan.step_time.value())},
+                      {"boundary_s", csv_number(plan.boundary.value())},
+                      {"group", scenario.unlike->groups[g].name},
+                      {"stages", fmt::format("{}", share.stages)},
+                      {"layers", fmt::format("{}", share.layers)},
+                      {"replicas", fmt::format("{}", share.replicas)},
+                      {"micro_batches", fmt::format("{}", share.microbatches)},
+                      {"peak_memory_bytes", csv_number(share.peak_memory.value())},
+                      {"cost_per_step_usd", csv_figure(plan.cost_per_step)},
+                      {"energy_per_step_joule", csv_figure(plan.energy_per_step)},
+                      {"memory_share", csv_number(plan.fullness)},
+                      {"goodput", plan.goodput ? csv_number(*plan.goodput) : ""}});
+      add_plan(plan, rows.back());
+      if (asked != nullptr) add_search(*asked, &plan, rows.back());
+    }
+  }
+  for (const std::size_t g : groups_without_precision(scenario)) {
+    rows.push_back(idle_row(scenario, g));
+    if (asked != nullptr) add_search(*asked, nullptr, rows.back());
+  }
+  return csv_text(rows);
+}
+
+}  // namespace
+
+std::string plan_groups_csv(const Scenario& scenario, const std::vector<GroupedPlan>& plans,
+                            const GroupedPlans& found, bool robust) {
+  const Asked asked{found, robust};
+  return csv_of(scenario, plans.empty() ? found.closest : plans, &asked);
+}
+
+std::string estimate_groups_csv(const Scenario& scenario, const GroupedPlan& plan) {
+  return csv_of(scenario, {plan}, nullptr);
+}
+
+}  // namespace trainyard

@@ -1,0 +1,31 @@
+// What `trainyard plan` and `estimate` print of groups of unlike nodes.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "cli/text/style.h"
+#include "planner/unlike/groups.h"
+#include "scenarios/question.h"
+#include "scenarios/write/groups.h"
+
+namespace trainyard {
+
+struct GroupAnswer {
+  std::vector<GroupedPlan> plans;  // to be shown, the best first
+  GroupedPlans found;
+  GroupRemarks remarks;
+  bool robust = false;
+  std::size_t alike = 0;  // of a front, left out because they look like one that is shown
+};
+std::string groups_report(const Question& question, const GroupAnswer& answer, const Style& style);
+
+// Of one plan, fit or not.
+std::string grouped_estimate_report(const Question& question, const GroupedPlan& plan,
+                                    const Style& style);
+
+// Requires: it does not fit. The devices that are too full, and by how much; no full stop.
+std::string misfit_words(const Scenario& scenario, const GroupedPlan& plan);
+
+}  // namespace trainyard

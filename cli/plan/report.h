@@ -1,0 +1,33 @@
+// What `trainyard plan` tells people: the best plans side by side, the winner in detail, why the
+// others lost, and how much of the space was looked at.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "cli/plan/table.h"
+#include "cli/text/style.h"
+#include "planner/findings.h"
+#include "planner/planner.h"
+#include "scenarios/question.h"
+
+namespace trainyard {
+
+struct PlanAnswer {
+  SearchResult result;
+  PlanFindings findings;
+  PlanOrder order;
+  std::size_t top = 5;    // plans of which it is said why they lost
+  std::size_t alike = 0;  // of a Pareto front, left out because they look like one that is shown
+  Seconds wall_time;
+};
+
+// The parts that differ the most: "pipeline communication +1.2 s, the bubble -0.3 s".
+std::string difference_words(const std::vector<PartDifference>& differences);
+
+// Why a baseline (planner/baseline.h) is not legal; no full stop.
+std::string illegal_words(std::string_view baseline, const Error& error, const Stack& stack);
+
+std::string plan_report(const Question& question, const PlanAnswer& answer, const Style& style);
+
+}  // namespace trainyard

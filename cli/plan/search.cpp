@@ -1,0 +1,119 @@
+#include "cli/plan/search.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <utility>
+
+#include "cli/command.h"
+#include "cli/progress.h"
+
+namespace trainyard {
+namespace {
+
+// A signal handler can reach nothing but globals.
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
+std::atomic<bool> interrupt_requested = false;
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
+std::atomic<bool> stop_requested = false;
+static_assert(std::atomic<bool>::is_always_lock_free, "set in a signal handler");
+
+void request_interrupt(int signal) {
+  interrupt_requested = true;
+  stop_requested = true;
+  std::signal(signal, SIG_DFL);
+}
+
+constexpr std::array kTerminations = {SIGTERM, SIGHUP};
+
+}  // namespace
+
+InterruptGuard::InterruptGuard()
+    : previous_(std::signal(SIGINT, interrupt_requested ? SIG_DFL : request_interrupt)) {}
+
+InterruptGuard::~InterruptGuard() {
+  std::signal(SIGINT, interrupt_requested ? SIG_DFL : previous_);
+}
+
+TerminationGuard::TerminationGuard() {
+  for (std::size_t i = 0; i < kTerminations.size(); ++i) {
+    previous_[i] = std::signal(kTerminations[i], request_interrupt);
+    if (previous_[i] == SIG_IGN) std::signal(kTerminations[i], SIG_IGN);  // nohup
+  }
+}
+
+TerminationGuard::~TerminationGuard() {
+  for (std::size_t i = 0; i < kTerminations.size(); ++i) {
+    std::signal(kTerminations[i], previous_[i]);
+  }
+}
+
+const std::atomic<bool>* interrupt_flag() { return &interrupt_requested; }
+
+AddedTime::AddedTime(Seconds left) {
+  if (left <= Seconds(0)) {
+    stop_requested = true;
+    return;
+  }
+  constexpr Seconds kMost(1e9);  // beyond, the clock's own range would be left
+  const auto most = std::chrono::duration<double>(std::min(left, kMost).value());
+  clock_ = std::jthread([this, most](const std::stop_token& token) {
+    std::unique_lock lock(mutex_);
+    ended_.wait_for(lock, token, most, [] { return false; });
+    if (!token.stop_requested()) stop_requested = true;
+  });
+}
+
+const std::atomic<bool>* stop_flag() { return &stop_requested; }
+
+bool was_stopped() { return stop_requested; }
+
+std::function<bool()> closing_time() {
+  constexpr std::chrono::milliseconds kClosing(500);
+  return [end = std::chrono::steady_clock::now() + kClosing] {
+    return was_stopped() && std::chrono::steady_clock::now() >= end;
+  };
+}
+
+SearchResult run_search(const Question& question, SearchOptions options) {
+  const InterruptGuard guard;
+  Progress progress("searching");
+  options.progress = [&progress](double fraction) { progress.show(fraction); };
+  if (options.interrupted == nullptr) options.interrupted = interrupt_flag();
+  return search(question.job, options, analytic_evaluator(question.job));
+}
+
+bool was_interrupted() { return interrupt_requested; }
+
+Error nothing_before_interruption(const std::filesystem::path& file) {
+  return {file.string(), "interrupted before any plan that fits was found"};
+}
+
+Error nothing_before_time_limit(const std::filesystem::path& file) {
+  return {file.string(), "the time limit came before any plan that fits was found"};
+}
+
+Expected<Candidate> best_candidate(const std::filesystem::path& file, const Question& question) {
+  SearchOptions options = search_options(question.scenario);
+  options.top = 1;
+  SearchResult result = run_search(question, options);
+  std::vector<Candidate>& found = result.plans.empty() ? result.closest : result.plans;
+  if (found.empty()) {
+    return failure(file.string(), "no plan of the space is legal for this job");
+  }
+  return std::move(found.front());
+}
+
+Expected<Plan> plan_of(const std::filesystem::path& file, const Question& question) {
+  if (question.scenario.plan) {
+    return requested_plan(question.scenario, question.job).map_error([&](Error error) {
+      return in_file(file, std::move(error));
+    });
+  }
+  return best_candidate(file, question).map([](Candidate candidate) {
+    return std::move(candidate.plan);
+  });
+}
+
+}  // namespace trainyard

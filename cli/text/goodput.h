@@ -1,0 +1,16 @@
+// The life of a run as text and as a row of CSV.
+#pragma once
+
+#include <string>
+
+#include "cli/text/csv.h"
+#include "cli/text/style.h"
+#include "scenarios/question.h"
+#include "scenarios/write/goodput.h"
+
+namespace trainyard {
+
+std::string goodput_text(const Question& question, const RunReport& report, const Style& style);
+CsvRow goodput_row(const Question& question, const RunReport& report);
+
+}  // namespace trainyard

@@ -1,0 +1,13 @@
+// What `trainyard run` prints for people.
+#pragma once
+
+#include <string>
+
+#include "cli/text/style.h"
+#include "model/program/profile.h"
+
+namespace trainyard {
+
+std::string run_report(const Profile& profile, const Style& style);
+
+}  // namespace trainyard

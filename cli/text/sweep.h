@@ -1,0 +1,16 @@
+// The summary of a sweep as text.
+#pragma once
+
+#include <string>
+
+#include "cli/text/style.h"
+#include "scenarios/sweep/summary.h"
+
+namespace trainyard {
+
+std::string sweep_report(const SweepSummary& summary, const Style& style);
+
+// What a point has of its own, for people: "plan.tensor_parallel 8, cluster.nodes 16".
+std::string overrides_in_words(const PointRow& row);
+
+}  // namespace trainyard

@@ -1,0 +1,107 @@
+#include "planner/auto_schedule.h"
+#include "scenarios/fields/documents.h"
+#include "scenarios/output.h"
+#include "scenarios/plan_value.h"
+#include "scenarios/write/result_json.h"
+
+namespace trainyard {
+namespace {
+
+Json memory_json(const MemoryByKind& memory) {
+  return {{"parameters_bytes", memory.parameters.value()},
+          {"gradients_bytes", memory.gradients.value()},
+          {"optimizer_bytes", memory.optimizer.value()},
+          {"activations_bytes", memory.activations.value()},
+          {"recomputation_bytes", memory.recomputation.value()},
+          {"logits_bytes", memory.logits.value()},
+          {"buffers_bytes", memory.buffers.value()},
+          {"runtime_bytes", memory.runtime.value()},
+          {"fragmentation_bytes", memory.fragmentation.value()}};
+}
+
+Json stages_json(const Estimate& estimate) {
+  Json stages = Json::array();
+  for (std::size_t i = 0; i < estimate.stages.size(); ++i) {
+    const StageMemory& memory = estimate.stages[i].memory;
+    const bool at_head = memory.moment == MemoryMoment::output_head;
+    stages.push_back({{"layers", estimate.held[i].layers},
+                      {"peak_memory_bytes", memory.at_peak.device().value()},
+                      {"host_memory_bytes", memory.on_host.value()},
+                      {"peak_at", at_head ? "output head" : "backward pass of a layer"},
+                      {"memory", memory_json(memory.at_peak)}});
+  }
+  return stages;
+}
+
+Json breakdown_json(const Breakdown& breakdown) {
+  return {{"compute_s", breakdown.compute.value()},
+          {"embedding_head_s", breakdown.embedding_head.value()},
+          {"tensor_parallel_s", breakdown.tensor_parallel.value()},
+          {"context_parallel_s", breakdown.context_parallel.value()},
+          {"expert_parallel_s", breakdown.expert_parallel.value()},
+          {"pipeline_s", breakdown.pipeline.value()},
+          {"data_parallel_s", breakdown.data_parallel.value()},
+          {"optimizer_s", breakdown.optimizer.value()},
+          {"recompute_s", breakdown.recompute.value()},
+          {"offload_s", breakdown.offload.value()},
+          {"launch_s", breakdown.launch.value()},
+          {"bubble_s", breakdown.bubble.value()},
+          {"other_s", breakdown.other.value()}};
+}
+
+Json carbon_json(const Scenario& scenario, const Estimate& estimate) {
+  if (!scenario.carbon_intensity || !estimate.energy_per_step) return nullptr;
+  return estimate.energy_per_step->value() * *scenario.carbon_intensity;
+}
+
+}  // namespace
+
+Json estimate_value(const Scenario& scenario, const PreparedJob& job, const Plan& plan,
+                    const Estimate& estimate) {
+  const double devices = plan.devices();
+  return {{"step_time_s", estimate.step_time.value()},
+          {"step_time_low_s", estimate.step_time_low.value()},
+          {"step_time_high_s", estimate.step_time_high.value()},
+          {"tokens_per_second", estimate.tokens_per_second},
+          {"tokens_per_second_per_device", estimate.tokens_per_second / devices},
+          {"model_tflops_per_device", estimate.model_flops_per_device.value() * 1e-12},
+          {"mfu", estimate.mfu},
+          {"mfu_bf16", estimate.mfu_bf16},
+          {"hfu", estimate.hfu},
+          {"parameters", job.parameters},
+          {"active_parameters", job.active_parameters},
+          {"feasible", estimate.feasible},
+          {"peak_allocated_bytes", estimate.peak_allocated.value()},
+          {"peak_reserved_bytes", estimate.peak_reserved.value()},
+          {"peak_memory_bytes", estimate.peak_memory.value()},
+          {"host_memory_bytes", estimate.host_memory.value()},
+          {"stages", stages_json(estimate)},
+          {"breakdown", breakdown_json(estimate.breakdown)},
+          {"cost_per_step_usd", number_or_null(estimate.cost_per_step)},
+          {"energy_per_step_joule", number_or_null(estimate.energy_per_step)},
+          {"carbon_per_step_g", carbon_json(scenario, estimate)}};
+}
+
+std::string estimate_json(const Scenario& scenario, const PreparedJob& job, const Plan& plan,
+                          const Estimate& estimate) {
+  Json json = {{"trainyard", "estimate/1"},
+               {"name", scenario.name},
+               {"devices", plan.devices()},
+               {"plan", plan_value(plan)},
+               {"assumptions", scenario.assumptions}};
+  json.update(estimate_value(scenario, job, plan, estimate));
+  if (scenario.plan && scenario.plan->schedule == kAutoSchedule) {
+    json["auto_schedule"] = {
+        {"schedule", plan.passes ? Json(nullptr) : Json(std::string(plan.schedule->name))},
+        {"virtual_stages", plan.virtual_stages}};
+  }
+  return text_of(json);
+}
+
+std::string model_document(const Transformer& model, std::string_view source) {
+  Json json = {{"trainyard", "model/1"}, {"name", model.name}, {"source", std::string(source)}};
+  json.update(model_section().write(model, Keys::said));
+  return text_of(json);
+}
+
+}  // namespace trainyard

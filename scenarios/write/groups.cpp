@@ -1,0 +1,229 @@
+#include "scenarios/write/groups.h"
+
+#include <fmt/format.h>
+
+#include "planner/explain.h"
+#include "planner/marginal.h"
+#include "planner/objective.h"
+#include "planner/unlike/space.h"
+#include "planner/unlike/team.h"
+#include "scenarios/fields/documents.h"
+#include "scenarios/plan_value.h"
+
+namespace trainyard {
+namespace {
+
+Json share_json(const Cluster& cluster, GroupUse use, const GroupShare& share) {
+  const bool has_own = use == GroupUse::replicas && share.stages > 0;
+  return {{"name", cluster.name},
+          {"devices", cluster.devices()},
+          {"stages", share.stages},
+          {"layers", share.layers},
+          {"replicas", share.replicas},
+          {"micro_batches", share.microbatches},
+          {"recompute", has_own ? recompute_value(share.recompute) : Json(nullptr)},
+          {"peak_memory_bytes", share.peak_memory.value()},
+          {"memory_bytes", cluster.device.memory.value()},
+          {"fullest_stage", share.stages > 0 ? Json(share.fullest_stage) : Json(nullptr)}};
+}
+
+Json breakdown_value(const Breakdown& breakdown) {
+  Json parts = Json::object();
+  for (const BreakdownPart& part : breakdown_parts()) {
+    parts[std::string(part.key)] = (breakdown.*part.time).value();
+  }
+  return parts;
+}
+
+template <typename Q>
+Json known(const std::optional<Q>& figure) {
+  return figure ? Json(figure->value()) : Json(nullptr);
+}
+
+}  // namespace
+
+Json grouped_plan_value(const UnlikeCluster& cluster, const GroupedPlan& plan) {
+  Json groups = Json::array();
+  for (std::size_t g = 0; g < plan.shares.size(); ++g) {
+    groups.push_back(share_json(cluster.groups[g], plan.use, plan.shares[g]));
+  }
+  return {{"use", name_of(plan.use)},
+          {"first", plan.order.front()},
+          {"order", plan.order},
+          {"step_time_s", plan.step_time.value()},
+          {"step_time_low_s", plan.step_time_low.value()},
+          {"step_time_high_s", plan.step_time_high.value()},
+          {"boundary_s", plan.boundary.value()},
+          {"breakdown_s", breakdown_value(plan.breakdown)},
+          {"cost_per_step_usd", known(plan.cost_per_step)},
+          {"energy_per_step_joule", known(plan.energy_per_step)},
+          {"memory_share", plan.fullness},
+          {"goodput", plan.goodput ? Json(*plan.goodput) : Json(nullptr)},
+          {"feasible", plan.feasible},
+          {"plan", plan_value(plan.plan)},
+          {"groups", std::move(groups)}};
+}
+
+std::vector<std::size_t> groups_without_precision(const Scenario& scenario) {
+  const PrecisionRecipe& precision = scenario.job.training.precision;
+  const std::vector<Cluster>& groups = scenario.unlike->groups;
+  std::vector<std::size_t> left_out;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    if (!computes_in(groups[g], precision)) left_out.push_back(g);
+  }
+  return left_out;
+}
+
+std::string_view name_of(GroupUse use) {
+  switch (use) {
+    case GroupUse::pipeline:
+      return "pipeline";
+    case GroupUse::replicas:
+      return "replicas";
+    case GroupUse::together:
+      return "together";
+    case GroupUse::alone:
+      break;
+  }
+  return "alone";
+}
+
+namespace {
+
+Json left_out_json(const Scenario& scenario) {
+  Json list = Json::array();
+  for (const std::size_t g : groups_without_precision(scenario)) {
+    const Cluster& group = scenario.unlike->groups[g];
+    list.push_back({{"group", g},
+                    {"name", group.name},
+                    {"reason", fmt::format("{} does not compute in {}", group.device.name,
+                                           scenario.job.training.precision.name)}});
+  }
+  return list;
+}
+
+Json ways_left_out(const Scenario& scenario, const GroupedPlans& found) {
+  Json list = Json::array();
+  for (const LeftOutWay& way : found.left_out) {
+    list.push_back({{"use", name_of(way.use)},
+                    {"group", way.group ? Json(*way.group) : Json(nullptr)},
+                    {"reason", reason_of(scenario, way)}});
+  }
+  return list;
+}
+
+Json plans_json(const Scenario& scenario, const std::vector<GroupedPlan>& plans) {
+  Json list = Json::array();
+  for (const GroupedPlan& plan : plans) list.push_back(grouped_plan_value(*scenario.unlike, plan));
+  return list;
+}
+
+// Of other clusters than the scenario's, or another batch.
+Json ways_out_json(const std::vector<GroupedWayOut>& ways) {
+  Json list = Json::array();
+  for (const GroupedWayOut& way : ways) {
+    list.push_back({{"change", way.change},
+                    {"use", name_of(way.plan.use)},
+                    {"order", way.plan.order},
+                    {"plan", plan_value(way.plan.plan)},
+                    {"step_time_s", way.plan.step_time.value()},
+                    {"memory_share", way.plan.fullness},
+                    {"device_seconds_per_token", way.device_seconds_per_token}});
+  }
+  return list;
+}
+
+Json baselines_json(const Scenario& scenario, const std::vector<GroupBaseline>& baselines) {
+  Json list = Json::array();
+  for (const auto& [name, plan, reason] : baselines) {
+    list.push_back({{"name", name},
+                    {"best", plan ? grouped_plan_value(*scenario.unlike, *plan) : Json(nullptr)},
+                    {"reason", reason.empty() ? Json(nullptr) : Json(reason)}});
+  }
+  return list;
+}
+
+Json marginal_json(const std::vector<GroupedMarginalValue>& values) {
+  Json list = Json::array();
+  for (const GroupedMarginalValue& value : values) {
+    list.push_back({{"resource", value.resource},
+                    {"more", kMarginalShare},
+                    {"gained", value.gained},
+                    {"gained_by_group", value.gained_by_group},
+                    {"same_plan", value.same_plan}});
+  }
+  return list;
+}
+
+Json not_varied(GroupUse use) {
+  Json values = Json::object();
+  for (const auto& [key, value] : only_values(use)) values[std::string(key)] = value;
+  return values;
+}
+
+Json explained_json(const Scenario& scenario, const std::optional<ExplainedGroups>& explained) {
+  if (!explained) return nullptr;
+  Json keys = Json::object();
+  for (const auto& [key, value] : explained->pinned) keys[key] = value;
+  const std::vector<GroupedPlan> plans = in_order(explained->found);
+  return {
+      {"keys", std::move(keys)},
+      {"best", plans.empty() ? Json(nullptr) : grouped_plan_value(*scenario.unlike, plans.front())},
+      {"complete", explained->found.complete},
+      {"ways_left_out", ways_left_out(scenario, explained->found)}};
+}
+
+}  // namespace
+
+std::string reason_of(const Scenario& scenario, const LeftOutWay& way) {
+  if (way.group) {
+    return fmt::format("no plan on {} alone is legal and allowed",
+                       scenario.unlike->groups[*way.group].name);
+  }
+  if (!way.value.empty()) {
+    return fmt::format("the only {} there, {}, is not allowed", way.key, way.value);
+  }
+  if (!way.key.empty()) {
+    return fmt::format("no {} that all groups at work can have is allowed", way.key);
+  }
+  return "no degrees that all groups at work can have are allowed together";
+}
+
+std::string groups_json(const Scenario& scenario, const std::vector<GroupedPlan>& plans,
+                        const GroupedPlans& found, const GroupRemarks& remarks) {
+  const Json list = plans_json(scenario, plans);
+  const Json file = {{"file", remarks.written}, {"plan", "plans/0"}};
+  Json notes = Json::array();
+  for (const std::string& note : remarks.notes) notes.push_back({{"note", note}});
+  const Json second = found.second ? Json(objective_name(*found.second)) : Json(nullptr);
+  const Json search = {{"complete", found.complete},
+                       {"gap", gap_of(found)},
+                       {"not_varied",
+                        {{"pipeline", not_varied(GroupUse::pipeline)},
+                         {"replicas", not_varied(GroupUse::replicas)}}},
+                       {"step_time_bound_s", found.bound.value()}};
+  return text_of({{"trainyard", "group-plans/1"},
+                  {"name", scenario.name},
+                  {"objective", objective_name(found.objective)},
+                  {"second_objective", second},
+                  {"plans", list},
+                  {"closest", plans_json(scenario, found.closest)},
+                  {"baselines", baselines_json(scenario, remarks.baselines)},
+                  {"marginal_values", marginal_json(remarks.marginal)},
+                  {"ways_out", ways_out_json(remarks.ways_out)},
+                  {"left_out", left_out_json(scenario)},
+                  {"ways_left_out", ways_left_out(scenario, found)},
+                  {"explained", explained_json(scenario, remarks.explained)},
+                  {"notes", std::move(notes)},
+                  {"written", remarks.written.empty() ? Json(nullptr) : file},
+                  {"search", search}});
+}
+
+std::string grouped_estimate_json(const Scenario& scenario, const GroupedPlan& plan) {
+  return text_of({{"trainyard", "group-plans/1"},
+                  {"name", scenario.name},
+                  {"plans", Json::array({grouped_plan_value(*scenario.unlike, plan)})},
+                  {"left_out", left_out_json(scenario)}});
+}
+
+}  // namespace trainyard

@@ -1,0 +1,174 @@
+// The topology graph made ready for routing: every link in both directions, the links between any
+// two members of a group, and which links can be full at all.
+//
+// Inside a domain a message takes the switch (or the mesh's direct link); between domains it leaves
+// by the NICs of its sender and arrives by those of its receiver, over the switches as
+// model/cluster/routes.h leads it. In a rail-optimised fabric it changes rail inside its own
+// domain. Protocol efficiency is traffic on the way: 1 / efficiency bytes for each byte, from the
+// NICs on: not on a PCIe link to them. What a domain's other devices forward to their NICs for a
+// message that uses them all is not charged to NVLink, but for a ring, which loads the NVLinks of
+// all its members alike.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "model/cluster/routes.h"
+#include "model/cluster/topology.h"
+#include "model/cost/transfer_rounds.h"
+#include "model/expected.h"
+#include "simulator/network/degraded_links.h"
+#include "simulator/network/flow_network.h"
+
+namespace trainyard {
+
+struct PreparedJob;  // model/job.h
+
+// Requires: 0 < rate.
+void degrade(TopologyGraph& graph, const DegradedLinks& links);
+// The topology of the job's cluster, all of these degraded: the job's own where there are none.
+std::shared_ptr<const TopologyGraph> degraded_topology(const PreparedJob& job,
+                                                       std::span<const DegradedLinks> links);
+
+// Which links transfers are said to use.
+enum class FabricLinks { that_can_be_full, all };
+
+class Fabric {
+ public:
+  // Fails when a device cannot be reached from rank 0, or a link has no bandwidth.
+  static Expected<Fabric> make(const Cluster& cluster, const TopologyGraph& graph,
+                               FabricLinks links = FabricLinks::that_can_be_full);
+
+  // Of every link, both directions: 2e from source to target of the graph's e-th edge, 2e + 1 back.
+  std::span<const BytesPerSecond> capacities() const { return capacities_; }
+  int devices() const { return static_cast<int>(domain_.size()); }
+  int domain_of(int device) const { return domain_[static_cast<std::size_t>(device)]; }
+  int place_of(int device) const {  // in its domain
+    return place_[static_cast<std::size_t>(device)];
+  }
+  Seconds inside_latency() const { return inside_latency_; }
+  Seconds across_latency() const { return across_latency_; }
+  bool switched() const { return switched_; }
+
+  // What n members have between them, r of them in each domain: sizes and latencies, as algorithms
+  // need them for their rounds.
+  GroupLinks links_of(std::span<const std::int32_t> members) const;
+
+  // Appends the links of a transfer, as make() was told, one occurring twice where it is passed
+  // twice. Requires: links_of(members).ranks_per_domain.
+  void append_way(std::span<const std::int32_t> members, int ranks_per_domain,
+                  const TransferRound& round, const Transfer& transfer, std::vector<LinkUse>& uses);
+
+  // Appends what `other` uses for transfers for which `members` use `known`. False: that cannot be
+  // told without its ways. It can where its members have the same places in domains with the same
+  // links, one for each domain of `members`, and nothing is on the way between them.
+  bool append_alike(std::span<const std::int32_t> members, std::span<const LinkUse> known,
+                    std::span<const std::int32_t> other, std::vector<LinkUse>& uses);
+
+ private:
+  struct Step {
+    std::uint32_t to = 0;
+    std::int32_t link = 0;
+  };
+  static constexpr std::int32_t kNoLink = -1;
+  // A way out of a domain: from a device, over the PCIe root where it hangs on one, to a NIC and on
+  // to the switch behind it. Links outwards; those back are their neighbours (link ^ 1).
+  struct Port {
+    std::uint32_t nic = 0;
+    std::int32_t to_root = kNoLink, to_nic = kNoLink, to_switch = kNoLink;
+  };
+  // What a device hangs on.
+  struct Seat {
+    std::uint32_t hub = 0;  // NVLink switch or PCIe root; kNone in a mesh
+    std::int32_t to_hub = kNoLink;
+    bool at_root = false;  // of PCIe
+    std::uint32_t first_port = 0, ports = 0;
+  };
+
+  // Of a link among those of the domain that it begins or ends in.
+  struct Slot {
+    int domain = kNobody;
+    std::int32_t index = 0;
+  };
+  static constexpr int kNobody = -1;
+
+  Fabric(const Cluster& cluster, const TopologyGraph& graph);
+  void read(const TopologyGraph& graph);
+  void find_domains();
+  Expected<void> check() const;
+  std::vector<bool> reached_from_first() const;
+  void find_full_links();
+  void drop_unfilled_links();
+  bool can_fill_between_switches() const;
+  void drop_links_that_lead_to_less();
+  double capacity_of(Step step) const;
+  char& can_be_full(Step step) { return can_be_full_[static_cast<std::size_t>(step.link)]; }
+
+  std::span<const Step> steps(std::uint32_t vertex) const;
+  bool is(std::uint32_t vertex, VertexKind kind) const { return kinds_[vertex] == kind; }
+  bool is_hub(std::uint32_t vertex) const {
+    return is(vertex, VertexKind::nvlink_switch) || is(vertex, VertexKind::host);
+  }
+  std::uint32_t first_of(std::uint32_t vertex, VertexKind kind) const;
+  std::int32_t link(std::uint32_t from, std::uint32_t to) const;
+  void seat_devices();
+  void add_ports(std::uint32_t device, std::uint32_t root);
+  std::span<const Port> ports_of(std::uint32_t device) const;
+  std::span<const Port> ports_of(std::span<const std::int32_t> block, std::uint32_t device, Way way,
+                                 std::vector<Port>& all) const;
+
+  void add(std::vector<LinkUse>& uses, std::int32_t link, double share) const {
+    if (can_be_full_[static_cast<std::size_t>(link)] != 0) uses.push_back({link, share});
+  }
+  void add_inside(std::vector<LinkUse>& uses, std::uint32_t from, std::uint32_t to,
+                  double share) const;
+  void add_out(std::vector<LinkUse>& uses, const Port& port, double share) const;
+  void add_in(std::vector<LinkUse>& uses, const Port& port, double share) const;
+  void add_between(std::vector<LinkUse>& uses, const Port& from, const Port& to, double share);
+  void append_between_switches(std::uint32_t from, std::uint32_t to, const TransferRound& round,
+                               std::vector<LinkUse>& uses);
+  void append_across(std::span<const std::int32_t> sending, std::uint32_t from,
+                     std::span<const std::int32_t> receiving, std::uint32_t to,
+                     const TransferRound& round, std::vector<LinkUse>& uses);
+  void append_closing_hop(std::span<const std::int32_t> members, int last,
+                          const TransferRound& round, std::vector<LinkUse>& uses) const;
+  void append_inside(std::span<const std::int32_t> block, std::uint32_t from, std::uint32_t to,
+                     const TransferRound& round, std::vector<LinkUse>& uses) const;
+  void number_slots();
+  void number_link(std::int32_t link, std::vector<double>& shape);
+  bool takes_places(std::span<const std::int32_t> members, std::span<const std::int32_t> other);
+  void append_up_and_down(std::uint32_t device, const TransferRound& round,
+                          std::vector<LinkUse>& uses) const;
+
+  std::vector<VertexKind> kinds_;
+  std::vector<std::uint32_t> first_step_;
+  std::vector<Step> steps_;
+  std::vector<BytesPerSecond> capacities_;
+  std::vector<char> can_be_full_;  // by link
+  bool switches_can_fill_ = true;  // a link between two of them
+  std::vector<Seat> seats_;        // of each device
+  std::vector<Port> ports_;
+  std::vector<int> domain_;          // of each device
+  std::vector<std::int32_t> place_;  // of each device in its domain
+  std::vector<std::vector<std::uint32_t>> domains_;
+  Seconds inside_latency_, across_latency_;
+  double across_overhead_ = 1;
+  bool rails_ = false;
+  bool switched_ = true;
+  Routes routes_;
+  // Once asked for: of each link; the links of all domains, and where those of each begin; domains
+  // with the same links have one kind.
+  std::vector<Slot> slots_;
+  std::vector<std::int32_t> slot_links_;
+  std::vector<std::size_t> first_slot_;
+  std::vector<int> domain_kind_;
+  // Scratch.
+  std::vector<int> taken_by_, takes_;  // of each domain of a group: that of another, and back
+  std::vector<LinkUse> between_;
+  std::vector<Port> out_, in_;
+};
+
+}  // namespace trainyard

@@ -1,0 +1,116 @@
+// Collectives and messages on the links of the fabric, at one of two grains.
+//
+// *Collective*: a call is a row of phases (simulator/phases.h), each one flow over all its links; a
+// folded graph is played at this grain only. *Message*: every transfer of every
+// repeat of every round is a flow of its own, followed by its latency. Alone, both take as long as
+// the closed forms of handbook §6; with other traffic links are shared
+// (simulator/network/flow_network.h).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "simulator/event.h"
+#include "simulator/network/fabric.h"
+#include "simulator/network/flow_network.h"
+#include "simulator/symmetry.h"
+#include "simulator/task_graph.h"
+#include "simulator/timeline.h"
+
+namespace trainyard {
+
+enum class NetworkGrain { collective, message };
+
+class Network {
+ public:
+  // Fails where a call has no algorithm that its groups can run, and where a graph is folded whose
+  // groups are not alike. Requires: `graph` and `events` outlive the network; ranks are devices of
+  // the fabric.
+  static Expected<std::unique_ptr<Network>> make(const TaskGraph& graph, Fabric fabric,
+                                                 NetworkGrain grain, Events& events);
+
+  // A call of a group begins now, with `load` times its bytes; `token` comes back from handle().
+  void start(std::int32_t group, std::int32_t call, double load, std::uint32_t token);
+  // Of a latency_ends or transfer_ends event: appends the calls that are done to `ended`.
+  void handle(Event event, std::vector<std::uint32_t>& ended);
+  // Before the clock moves.
+  void settle() { flows_.settle(); }
+  // What went over each link that carried anything.
+  std::vector<LinkTraffic> traffic() const;
+
+ private:
+  Network(const TaskGraph& graph, Fabric fabric, NetworkGrain grain,
+          std::optional<FoldedLinks> folded, Events& events);
+
+  struct Flow {
+    FlowNetwork::PathId path = 0;
+    Bytes bytes;
+    std::int32_t from = 0, to = 0;  // members; of a phase none
+  };
+  struct Round {
+    int repeats = 1;
+    Picoseconds latency{0};  // of a phase before its flow, of a message after it
+    std::vector<Flow> flows;
+    // Of each member, one after the other: its flows.
+    std::vector<std::uint32_t> first_of_member, of_member;
+  };
+  using Plan = std::vector<Round>;
+
+  // A call under way.
+  struct Active {
+    const Plan* plan = nullptr;
+    std::uint32_t token = 0;
+    double load = 1;
+    std::size_t round = 0;
+    int left = 0;  // members that have repeats of this round to come
+    struct Member {
+      int repeat = 0;
+      int flows = 0;  // of this repeat, that are not done
+    };
+    std::vector<Member> members;
+  };
+  // What an event or a finished flow belongs to.
+  struct Pending {
+    std::uint32_t active = 0;
+    std::int32_t flow = 0;  // kRound: the round's latency
+  };
+  static constexpr std::int32_t kRound = -1;
+
+  const Plan& plan_of(std::int32_t group, std::int32_t call);
+  Plan make_plan(std::int32_t group, std::int32_t call);
+  Plan plan_of_phases(std::span<const CallPhase> phases);
+  Round flows_of(const TaskGroup& group, int ranks_per_domain, const TransferRound& round,
+                 double stretch);
+  FlowNetwork::PathId path_of(const TaskGroup& group, int ranks_per_domain,
+                              const TransferRound& round, const Transfer& transfer);
+
+  std::uint32_t make_pending(std::uint32_t active, std::int32_t flow);
+  Pending take(std::uint32_t pending);
+  void go_on(std::uint32_t id, std::vector<std::uint32_t>& ended);
+  bool begin_flows(std::uint32_t id);
+  void start_flow(std::uint32_t id, std::int32_t flow);
+  void arrive(std::uint32_t pending, std::vector<std::uint32_t>& ended);
+  void member_done(std::uint32_t id, std::int32_t member, std::vector<std::uint32_t>& ended);
+
+  const TaskGraph& graph_;
+  Fabric fabric_;
+  NetworkGrain grain_;
+  std::optional<FoldedLinks> folded_;
+  Events& events_;
+  FlowNetwork flows_;
+  struct PlanOfCall {
+    std::int32_t call = 0;
+    std::unique_ptr<Plan> plan;
+  };
+  std::vector<std::vector<PlanOfCall>> plans_;  // by group
+  std::vector<Active> active_;
+  std::vector<std::uint32_t> free_active_;
+  std::vector<Pending> pending_;
+  std::vector<std::uint32_t> free_pending_;
+  std::vector<std::uint32_t> through_;
+};
+
+}  // namespace trainyard

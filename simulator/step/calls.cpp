@@ -1,0 +1,271 @@
+#include "simulator/step/calls.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "model/cost/layer_cost.h"
+#include "model/cost/traffic.h"
+#include "simulator/phases.h"
+
+namespace trainyard {
+namespace {
+
+// Everyone sends to the next of the group at once, and gets from the one before; the other way
+// round it takes as long.
+bool always(const GroupLinks& /*links*/) { return true; }
+
+Seconds pass_on_time(const GroupLinks& links, Bytes message) {
+  return find_collective_algorithm(CollectiveOperation::send, "direct")->time(links, message);
+}
+
+TransferRounds pass_on_rounds(const GroupLinks& links, Bytes message) {
+  TransferRound round = ring_round(links, 1, message);
+  round.way = Way::own_links;
+  return {round};
+}
+
+constexpr CollectiveAlgorithm kPassOn = {.name = "pass on",
+                                         .operation = CollectiveOperation::all_to_all,
+                                         .applies = always,
+                                         .time = pass_on_time,
+                                         .rounds = pass_on_rounds};
+
+// Where placement makes a plan's groups unlike, the chosen algorithm may fit some of them only.
+const CollectiveAlgorithm* runs_anywhere(CollectiveOperation operation) {
+  const char* name = operation == CollectiveOperation::all_to_all ? "pairwise" : "ring";
+  return find_collective_algorithm(operation, name);
+}
+
+// Of a call that takes so long: the bytes of nccl-tests' bus bandwidth, or of the two levels of an
+// exchange; but no more than the links carry: a library that adds up in the switch sends less.
+CallLoad load_of_a_member(const Call& call, const GroupLinks& links, Seconds time, double shown) {
+  const double r = links.ranks_per_domain;
+  const double m = links.domains;
+  CallLoad load{.sent = call.message, .hidden = time * (1 - shown), .inside = {}, .across = {}};
+  if (r > 1) load.inside = links.inside;
+  if (m > 1) load.across = links.way_out;
+  if (call.leaving > 0) {
+    load.sent = ((r - 1) / r + (m - 1) / m * call.leaving) * call.message;
+  } else if (call.algorithm != &kPassOn) {
+    load.sent = bus_bandwidth(call.operation, links.size, call.message, Seconds(1)) * Seconds(1);
+  }
+  load.sent = std::min(load.sent, (load.inside + load.across) * time);
+  return load;
+}
+
+struct ShownShares {
+  double forward = 1, backward = 1;
+};
+
+// Of the exchanges of experts' tokens that stand beside another micro-batch's compute, what the
+// estimate leaves to be seen: no operation of this micro-batch covers them.
+ShownShares shown_of_exchanges(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
+  const LayerCounts all = job.all_layers();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const LayerKind kind = layer_kind_at(job.job.model, static_cast<int>(i));
+    if (all[i] == 0 || !kind.moe) continue;
+    const PassTraffic whole = layer_traffic(job, plan, links, {}, kind).expert_parallel;
+    if (whole.forward <= Seconds(0)) return {};
+    const LayerCost cost = layer_cost(job, plan, links, kind);
+    return {cost.forward.expert_parallel / whole.forward,
+            cost.input_gradient.expert_parallel / whole.backward};
+  }
+  return {};
+}
+
+// Of experts' exchanges in a pair of passes, what the compute of the pair's layers leaves to be
+// seen, and slows (DeepSeek-V3 report, section 3.2.1): the pass list has the two passes one after
+// the other.
+double shown_in_pairs(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
+  const LayerCounts all = job.all_layers();
+  Seconds exchange;
+  Seconds compute;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i] == 0) continue;
+    const LayerCost cost =
+        layer_cost(job, plan, links, layer_kind_at(job.job.model, static_cast<int>(i)));
+    const Seconds own = cost.forward.expert_parallel + cost.input_gradient.expert_parallel;
+    exchange += all[i] * own;
+    compute += all[i] * (cost.forward.total() + cost.input_gradient.total() +
+                         cost.weight_gradient.total() - own);
+  }
+  if (exchange <= Seconds(0)) return 1;
+  const double covered = std::min(exchange, compute) / exchange;
+  return 1 - covered * std::max(0.0, 1 - job.job.training.stack.overlap_slowdown);
+}
+
+// Reductions and gathers of parameters that do not go beside passes are one message for all units
+// (Megatron-LM without --overlap-grad-reduce: one bucket), while a program has one for each. They
+// share that message's time by their bytes.
+class OneMessage {
+ public:
+  OneMessage(const Plan& plan, const Program& program) {
+    if (plan.overlap.data_parallel || plan.zero_stage >= 3) return;
+    for (const StageProgram& stage : program.stages) {
+      for (const Body& body : stage.bodies) add(program, body);
+    }
+  }
+  // Of all units, where they are most; that of the operation itself where it is on its own.
+  Bytes message_of(const Operation& operation) const {
+    const auto found = whole_.find({operation.kind, operation.group});
+    return found == whole_.end() ? operation.message : found->second;
+  }
+
+ private:
+  using Kind = std::pair<OperationKind, Group>;
+
+  static bool is_of_parameters(const Operation& operation) {
+    return operation.group == Group::dense_gradient || operation.group == Group::dense_shard ||
+           operation.group == Group::dense_replica || operation.group == Group::expert_data;
+  }
+  void add(const Program& program, const Body& body) {
+    std::map<Kind, Bytes> sums;
+    for (const BlockCall& call : body.calls) {
+      if (call.block < 0) continue;
+      for (const Operation& op : program.blocks[static_cast<std::size_t>(call.block)].operations) {
+        if (is_of_parameters(op)) sums[{op.kind, op.group}] += op.message;
+      }
+    }
+    for (const auto& [kind, sum] : sums) whole_[kind] = std::max(whole_[kind], sum);
+  }
+
+  std::map<Kind, Bytes> whole_;
+};
+
+class CallMaker {
+ public:
+  CallMaker(const PreparedJob& job, const Plan& plan, const Program& program,
+            const RankLayout& layout)
+      : job_(job),
+        plan_(plan),
+        layout_(layout),
+        links_(plan_links(job, plan)),
+        one_message_(plan, program) {
+    if (plan.overlap.expert_parallel) exchanges_ = shown_of_exchanges(job, plan, links_);
+    if (plan.schedule->route == Route::both_ways) in_pairs_ = shown_in_pairs(job, plan, links_);
+  }
+
+  // Whether passes side by side hide some of it.
+  bool is_hidden_in_pairs(const Operation& operation) const {
+    const bool exchange =
+        operation.group == Group::expert || operation.group == Group::expert_tensor;
+    return exchange && operation.phase != Phase::update && in_pairs_ < 1;
+  }
+
+  // Of an operation between ranks; `in_layer`: of a layer of the network; returns its place.
+  int add(StepCalls& out, const Operation& operation, bool in_layer, bool paired = false) const {
+    const GroupLinks links = links_of(operation);
+    Call call{.operation = *collective_of(operation.kind), .message = operation.message};
+    const Bytes whole = one_message_.message_of(operation);
+    Seconds time =
+        operation.message / whole * collective_time(call.operation, links, whole, links_);
+    if (operation.kind == OperationKind::pass_on || operation.kind == OperationKind::pass_back) {
+      call.operation = kPassOn.operation;
+      call.algorithm = &kPassOn;
+    } else {
+      call.algorithm = collective_algorithm(call.operation, links, whole, links_.choice);
+      call.otherwise = runs_anywhere(call.operation);
+    }
+    Seconds played = call.algorithm->time(links, operation.message);
+    if (passes_tokens_on(operation, links)) {
+      const double copies = job_.job.model.experts_per_token;
+      const double inside = distinct_share(links.size, copies);
+      call.leaving = distinct_share(links.domains, copies) / inside;
+      time = exchange_time(job_, links_, operation.message / inside);
+      played = two_level_time(links, operation.message, call.leaving);
+    }
+    const double shown = (in_layer ? shown_share(operation) : 1) * (paired ? in_pairs_ : 1);
+    call.stretch = shown * (time / played);
+    call.contention = contention(operation, call.operation, links, whole);
+    out.calls.push_back(call);
+    out.alone.push_back(time * shown);
+    out.loads.push_back(load_of_a_member(call, links, time, shown));
+    return static_cast<int>(out.calls.size()) - 1;
+  }
+
+  bool communicates(const Operation& operation) const {
+    if (!is_communication(operation.kind) || operation.message <= Bytes(0)) return false;
+    return operation.kind == OperationKind::send ||
+           (operation.kind != OperationKind::receive && links_of(operation).size > 1);
+  }
+
+ private:
+  GroupLinks links_of(const Operation& operation) const {
+    if (operation.group == Group::none) return links_.pipeline;
+    return group_links(job_.tiers, layout_.members(operation.group, 0).shape);
+  }
+
+  // A token goes once to each domain, and on from there.
+  bool passes_tokens_on(const Operation& operation, const GroupLinks& links) const {
+    const bool moves_tokens =
+        operation.kind == OperationKind::dispatch || operation.kind == OperationKind::combine;
+    return moves_tokens && links.domains > 1 && job_.job.training.stack.deduplicated_dispatch;
+  }
+
+  // What fused kernels leave of the exchanges that a stack overlaps, and what they lose to them: a
+  // calibrated share of all of them (Stack::tensor_parallel_hidden).
+  double shown_share(const Operation& operation) const {
+    if (operation.phase == Phase::weight_gradient) return 1;
+    if (operation.stream == ProgramStream::expert_parallel && plan_.overlap.expert_parallel) {
+      return operation.phase == Phase::forward ? exchanges_.forward : exchanges_.backward;
+    }
+    if (operation.stream != ProgramStream::tensor_parallel || !plan_.overlap.tensor_parallel) {
+      return 1;
+    }
+    const Stack& stack = job_.job.training.stack;
+    return 1 - stack.tensor_parallel_hidden * (1 - stack.overlap_slowdown);
+  }
+
+  // What tensor parallelism takes from compute is part of the share that a stack hides; kernels of
+  // sends and receives hold their multiprocessors until the message is there.
+  double contention(const Operation& operation, CollectiveOperation as, const GroupLinks& links,
+                    Bytes message) const {
+    if (operation.stream == ProgramStream::context_parallel) return 1;
+    if (operation.stream == ProgramStream::pipeline) return 1;  // `sends_in_passes`
+    if (operation.stream != ProgramStream::data_parallel) return 0;
+    const CollectiveCost cost = collective_cost(as, links, message, links_.choice);
+    return contending_share(as, links, message, cost);
+  }
+
+  const PreparedJob& job_;
+  const Plan& plan_;
+  const RankLayout& layout_;
+  PlanLinks links_;
+  OneMessage one_message_;
+  ShownShares exchanges_;
+  double in_pairs_ = 1;
+};
+
+bool is_of_layer(const Program& program, int block) {
+  for (const StageProgram& stage : program.stages) {
+    for (const Body& body : stage.bodies) {
+      for (const BlockCall& call : body.calls) {
+        if (call.block == block) return call.layer >= 0;
+      }
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+StepCalls step_calls(const PreparedJob& job, const Plan& plan, const Program& program,
+                     const RankLayout& layout) {
+  const CallMaker maker(job, plan, program, layout);
+  StepCalls out;
+  for (std::size_t block = 0; block < program.blocks.size(); ++block) {
+    const bool in_layer = is_of_layer(program, static_cast<int>(block));
+    out.of.emplace_back();
+    out.of_pairs.emplace_back();
+    for (const Operation& operation : program.blocks[block].operations) {
+      const int alone = maker.communicates(operation) ? maker.add(out, operation, in_layer) : -1;
+      const bool hidden = alone >= 0 && maker.is_hidden_in_pairs(operation);
+      out.of.back().push_back(alone);
+      out.of_pairs.back().push_back(hidden ? maker.add(out, operation, in_layer, true) : alone);
+    }
+  }
+  return out;
+}
+
+}  // namespace trainyard
