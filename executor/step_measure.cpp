@@ -143,7 +143,8 @@ class NetworkSamples {
     double bytes = 0;
     if (operation.kind == OperationKind::sum_of_squares) bytes = gradient;
     if (operation.kind == OperationKind::optimizer_step) {
-      bytes = update_bytes(setting_.training.optimizer, setting_.training.precision, gradient);
+      bytes = update_bytes(setting_.training.optimizer, UpdatedPart::layer,
+                           setting_.training.precision, gradient);
       note("optimizer in a step", fmt::format("{:.0f} parameters", elements), timing);
     }
     add_traffic(samples_.update, Bytes(elements * bytes), timing);

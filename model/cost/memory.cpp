@@ -13,12 +13,14 @@ constexpr Bytes kGemmWorkspace(64.0 * 1024 * 1024);  // cuBLAS on Hopper, per st
 
 bool on_device(OffloadTarget target) { return target == OffloadTarget::none; }
 
-// Those of the states that lie there.
+// Those of the states that lie there; `of_ends` of the parameters are no layer's.
 MemoryByKind sharded_states(const Training& training, const Plan& plan, double parameters,
-                            ShardDivisors by, OffloadTarget where) {
+                            double of_ends, ShardDivisors by, OffloadTarget where) {
   const PrecisionRecipe& precision = training.precision;
   const double weights = keeps_weights(training, plan) ? precision.weight_bytes : 0;
-  const double states = precision.master_weight_bytes + training.optimizer.moment_bytes;
+  const double states =
+      parameters * (precision.master_weight_bytes + training.optimizer.moment_bytes) +
+      of_ends * training.optimizer.more_at_ends;
   MemoryByKind memory;
   if (plan.offload.parameters == where) {
     memory.parameters = Bytes(parameters * weights / by.parameters);
@@ -26,7 +28,7 @@ MemoryByKind sharded_states(const Training& training, const Plan& plan, double p
   if (plan.offload.gradients == where) {
     memory.gradients = Bytes(parameters * training.stack.gradient_bytes / by.gradients);
   }
-  if (plan.offload.optimizer == where) memory.optimizer = Bytes(parameters * states / by.optimizer);
+  if (plan.offload.optimizer == where) memory.optimizer = Bytes(states / by.optimizer);
   return memory;
 }
 
@@ -425,10 +427,11 @@ double full_recompute_share(Recompute recompute, int layers) {
 
 MemoryByKind states_at(const Training& training, const Plan& plan, const StageParameters& stage,
                        OffloadTarget where) {
-  MemoryByKind memory = sharded_states(training, plan, stage.dense, dense_divisors(plan), where);
+  MemoryByKind memory =
+      sharded_states(training, plan, stage.dense, stage.of_ends(), dense_divisors(plan), where);
   if (stage.experts == 0) return memory;
   const MemoryByKind experts =
-      sharded_states(training, plan, stage.experts, expert_divisors(plan), where);
+      sharded_states(training, plan, stage.experts, 0, expert_divisors(plan), where);
   memory.parameters += experts.parameters;
   memory.gradients += experts.gradients;
   memory.optimizer += experts.optimizer;

@@ -7,9 +7,17 @@ namespace {
 
 // Traffic of the step, a parameter: the norm reads the gradient once more than the update; clipping
 // is folded into the update.
-double step_bytes(const Training& training) {
+double step_bytes(const Training& training, UpdatedPart part) {
   const double gradient = training.stack.gradient_bytes;
-  return gradient + update_bytes(training.optimizer, training.precision, gradient);
+  return gradient + update_bytes(training.optimizer, part, training.precision, gradient);
+}
+
+Bytes step_bytes(const Training& training, const Plan& plan, const StageParameters& stage) {
+  const double sharded = dense_divisors(plan).optimizer;
+  const double in_layers =
+      (stage.dense - stage.of_ends()) / sharded + stage.experts / expert_divisors(plan).optimizer;
+  return Bytes(in_layers * step_bytes(training, UpdatedPart::layer) +
+               stage.of_ends() / sharded * step_bytes(training, UpdatedPart::end_of_network));
 }
 
 // Of the stage's layers.
@@ -27,11 +35,6 @@ Seconds orthogonalisation_time(const PreparedJob& job, const Plan& plan,
   return time;
 }
 
-Seconds host_update_time(const PreparedJob& job, const Plan& plan, double parameters) {
-  return Bytes(parameters * step_bytes(job.job.training)) /
-         update_bandwidth(job.job.cluster, plan.offload.optimizer);
-}
-
 }  // namespace
 
 OrthogonalisationTime orthogonalisation_time(const Job& job, const Plan& plan, LayerKind kind) {
@@ -46,16 +49,11 @@ OrthogonalisationTime orthogonalisation_time(const Job& job, const Plan& plan, L
 }
 
 Seconds optimizer_time(const PreparedJob& job, const Plan& plan, const StageParameters& stage) {
-  const double parameters = stage.dense / dense_divisors(plan).optimizer +
-                            stage.experts / expert_divisors(plan).optimizer;
-  Seconds time;
-  if (plan.offload.optimizer != OffloadTarget::none) {
-    time = host_update_time(job, plan, parameters);
-  } else {
-    const Device& device = job.job.cluster.device;
-    time = Bytes(parameters * step_bytes(job.job.training)) /
-           (device.memory_bandwidth * device.rates.memory);
-  }
+  const Device& device = job.job.cluster.device;
+  const bool on_host = plan.offload.optimizer != OffloadTarget::none;
+  const BytesPerSecond rate = on_host ? update_bandwidth(job.job.cluster, plan.offload.optimizer)
+                                      : device.memory_bandwidth * device.rates.memory;
+  Seconds time = step_bytes(job.job.training, plan, stage) / rate;
   if (plan.offload != Offload{}) time += optimizer_crossing(job, plan, stage);
   time += orthogonalisation_time(job, plan, stage);
   if (plan.zero_stage == 1 && plan.sharding_group > 1) {

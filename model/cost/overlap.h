@@ -3,7 +3,7 @@
 // the same links. Each unit's message waits for those before it, as on one stream of a library.
 //
 // Assumes layers of equal work. Links that are shared go to both at equal rates (max-min fairness,
-// as in simulator/flow_network.h).
+// as in simulator/network/flow_network.h).
 #pragma once
 
 #include <algorithm>

@@ -121,10 +121,12 @@ int spares_of(const Reliability& reliability, int nodes) {
   return reliability.spares.value_or(std::max(1, (nodes + 50) / 100));
 }
 
-Bytes checkpoint_bytes(const Training& training, double parameters) {
-  const PrecisionRecipe& precision = training.precision;
-  return Bytes(parameters * (precision.weight_bytes + precision.master_weight_bytes +
-                             training.optimizer.moment_bytes));
+Bytes checkpoint_bytes(const PreparedJob& job) {
+  const PrecisionRecipe& precision = job.job.training.precision;
+  const Optimizer& optimizer = job.job.training.optimizer;
+  return Bytes(job.parameters * (precision.weight_bytes + precision.master_weight_bytes +
+                                 optimizer.moment_bytes) +
+               job.end_parameters.total() * optimizer.more_at_ends);
 }
 
 CheckpointCost checkpoint_cost(const PreparedJob& job, const Plan& plan,
@@ -132,7 +134,7 @@ CheckpointCost checkpoint_cost(const PreparedJob& job, const Plan& plan,
   const Cluster& cluster = job.job.cluster;
   const double writers = checkpointing.sharded ? plan.devices() : devices_per_replica(plan);
   CheckpointCost cost;
-  cost.bytes = checkpointing.bytes.value_or(checkpoint_bytes(job.job.training, job.parameters));
+  cost.bytes = checkpointing.bytes.value_or(checkpoint_bytes(job));
   const BytesPerSecond link = cluster.device.host_bandwidth;
   cost.copy = cost.bytes / writers / (link > BytesPerSecond(0) ? link : kAssumedHostLink);
   return cost;

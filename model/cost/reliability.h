@@ -45,7 +45,7 @@ int nodes_of(const Cluster& cluster, int devices);
 int spares_of(const Reliability& reliability, int nodes);
 
 // Weights, master weights and moments of all parameters (2 + 12 bytes each under bf16 and Adam).
-Bytes checkpoint_bytes(const Training& training, double parameters);
+Bytes checkpoint_bytes(const PreparedJob& job);
 
 // One checkpoint in one tier, bandwidths and contention settled.
 struct TierCost {

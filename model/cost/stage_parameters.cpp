@@ -72,8 +72,8 @@ void add_ends(const PreparedJob& job, const Plan& plan, std::vector<StageParamet
     if (stage.head && !(tied && stage.embedding)) stage.head_matrix = matrix;
     // So do MTP layers, unless the head is one.
     if (stage.head && !stage.embedding && shared && !tied) stage.head_matrix += matrix;
-    stage.dense += stage.embedding_matrix + stage.head_matrix;
-    if (stage.head) stage.dense += job.end_parameters.final_norm;
+    if (stage.head) stage.final_norm = job.end_parameters.final_norm;
+    stage.dense += stage.of_ends();
     if (shared && stage.embedding != stage.head) stage.tied_embedding = matrix;
   }
 }

@@ -15,7 +15,8 @@ struct StageParameters {
   double largest_layer = 0;   // dense and experts: what ZeRO-3 gathers at a time
   double tied_embedding = 0;  // the part whose gradient first and last stage must add up
   // Of `dense`; a tied one is the embedding's, and a copy of that for MTP layers is the head's.
-  double embedding_matrix = 0, head_matrix = 0;
+  double embedding_matrix = 0, head_matrix = 0, final_norm = 0;
+  double of_ends() const { return embedding_matrix + head_matrix + final_norm; }
   bool embedding = false, head = false;  // whether the stage holds the first, the last chunk
   int layers = 0;
   LayerCounts kinds{};  // layers of each kind on the stage

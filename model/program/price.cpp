@@ -43,10 +43,10 @@ double gradient_elements(const Program& program, const Operation& operation) {
 }
 
 // Handbook §4: the norm reads the gradient; the update reads it again.
-double bytes_per_parameter(const Training& training, OperationKind kind) {
+double bytes_per_parameter(const Training& training, OperationKind kind, UpdatedPart part) {
   const double gradient = training.stack.gradient_bytes;
   if (kind == OperationKind::sum_of_squares) return gradient;
-  return update_bytes(training.optimizer, training.precision, gradient);
+  return update_bytes(training.optimizer, part, training.precision, gradient);
 }
 
 enum class Updated : std::uint8_t { end_of_network, dense_of_layer, experts_of_layer };
@@ -151,12 +151,15 @@ Seconds OperationPrices::kernel_time(const Priced& priced, const Operation& oper
 Seconds OperationPrices::update_time(const Program& program, const Block& block,
                                      const Operation& update) const {
   const double elements = gradient_elements(program, update);
-  const Bytes moved(elements * bytes_per_parameter(job_.job.training, update.kind));
+  const Updated updated = updated_by(program, update);
+  const UpdatedPart part =
+      updated == Updated::end_of_network ? UpdatedPart::end_of_network : UpdatedPart::layer;
+  const Bytes moved(elements * bytes_per_parameter(job_.job.training, update.kind, part));
   const Seconds time = moved / updates_at_;
   if (update.kind == OperationKind::sum_of_squares) return time;
   const OrthogonalisationTime& products =
       orthogonalisation_[static_cast<std::size_t>(index_of(block.kind))];
-  switch (updated_by(program, update)) {
+  switch (updated) {
     case Updated::dense_of_layer:
       return time + products.dense;
     case Updated::experts_of_layer:

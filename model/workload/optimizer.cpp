@@ -16,7 +16,8 @@ namespace {
 // for the sums, for the root mean square of the update (clipping) and for the update, the weight
 // for its own root mean square (relative step) and for the update.
 // Lion (Chen et al. 2023, arXiv 2302.06675): one momentum.
-// Muon (Jordan et al. 2024; Liu et al. 2025, arXiv 2502.16982): one momentum, five iterations.
+// Muon (Jordan et al. 2024; Liu et al. 2025, arXiv 2502.16982): one momentum, five iterations;
+// AdamW updates embedding, head and norms.
 constexpr double kBlockOf8Bit = 2048;
 constexpr std::array<Optimizer, 7> kOptimizers = {{
     {.name = "adam", .moment_bytes = 8},
@@ -25,7 +26,7 @@ constexpr std::array<Optimizer, 7> kOptimizers = {{
     {.name = "adam-8bit", .moment_bytes = 2 * (1 + 4 / kBlockOf8Bit)},
     {.name = "adafactor", .moment_bytes = 0, .gradient_reads = 3, .weight_reads = 2},
     {.name = "lion", .moment_bytes = 4},
-    {.name = "muon", .moment_bytes = 4, .orthogonalisation_steps = 5},
+    {.name = "muon", .moment_bytes = 4, .more_at_ends = 4, .orthogonalisation_steps = 5},
 }};
 
 }  // namespace
@@ -37,12 +38,17 @@ const Optimizer* find_optimizer(std::string_view name) {
   return found == kOptimizers.end() ? nullptr : found;
 }
 
+double moment_bytes(const Optimizer& optimizer, UpdatedPart part) {
+  return optimizer.moment_bytes +
+         (part == UpdatedPart::end_of_network ? optimizer.more_at_ends : 0);
+}
+
 // Without a master copy the weight is its own.
-double update_bytes(const Optimizer& optimizer, const PrecisionRecipe& precision,
+double update_bytes(const Optimizer& optimizer, UpdatedPart part, const PrecisionRecipe& precision,
                     double gradient_bytes) {
   const double master = precision.master_weight_bytes;
   const double updated = master > 0 ? master : precision.weight_bytes;
-  return optimizer.gradient_reads * gradient_bytes + 2 * optimizer.moment_bytes +
+  return optimizer.gradient_reads * gradient_bytes + 2 * moment_bytes(optimizer, part) +
          optimizer.weight_reads * updated + master + precision.weight_bytes;
 }
 

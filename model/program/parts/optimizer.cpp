@@ -31,7 +31,9 @@ Operation update_of(Lowering& lowering, const std::vector<Parameter>& parameters
   ProgramBuffer states{.name = "optimizer states", .role = BufferRole::optimizer};
   states.columns = 1;
   states.dtype = Dtype::fp32;
-  states.element_bytes = training.optimizer.moment_bytes;
+  const bool in_layer = buffer_of(lowering, parameters.front().held_weight).scope == Scope::layer;
+  states.element_bytes =
+      moment_bytes(training.optimizer, in_layer ? UpdatedPart::layer : UpdatedPart::end_of_network);
   states.away = lowering.plan.offload.optimizer;
   if (!casts_master_weights(lowering) || update.shards > 1) {
     states.element_bytes += training.precision.master_weight_bytes;

@@ -408,9 +408,9 @@ TEST(OptimizerTime, ReadsAndWritesTheStatesOfTheShard) {
   EXPECT_NEAR(optimizer_time(job, plan, stage).value(), 1e9 * 34 / 1e12, 1e-9);
 }
 
-// Lion moves the same bytes. A layer of Llama-8B (h 4096, f 14336, keys 1024 wide) has 2 · 6h³ for
-// Q and O, 2 · (4·1024²·h + 2·1024³) for K and V and 3 · (4h²f + 2h³) for the MLP, five times;
-// eight ranks of TP and eight of ZeRO-1 share 32 layers, at 100 TFLOP/s.
+// Lion moves the same bytes of a layer. A layer of Llama-8B (h 4096, f 14336, keys 1024 wide) has 2
+// · 6h³ for Q and O, 2 · (4·1024²·h + 2·1024³) for K and V and 3 · (4h²f + 2h³) for the MLP, five
+// times; eight ranks of TP and eight of ZeRO-1 share 32 layers, at 100 TFLOP/s.
 TEST(OptimizerTime, OfMuonAddsTheProductsOfItsMatrices) {
   PreparedJob job = llama_8b_on_h100();
   job.job.cluster.device = ideal_device();
@@ -427,6 +427,23 @@ TEST(OptimizerTime, OfMuonAddsTheProductsOfItsMatrices) {
   const Seconds muon = optimizer_time(job, plan, stage);
   const double layer = 2 * 4.12317e11 + 2 * 1.93274e10 + 3 * 1.09951e12;
   EXPECT_NEAR((muon - lion).value(), 32 * 5 * layer / 64 / 100e12, 1e-5);
+}
+
+// AdamW's second moment of embedding and head, 4 bytes read and 4 written: of 1e9 parameters on
+// eight ranks of ZeRO-1 at 1 TB/s a millisecond.
+TEST(OptimizerTime, OfMuonHasTheSecondMomentOfTheEnds) {
+  PreparedJob job = llama_8b_on_h100();
+  job.job.cluster.device = ideal_device();
+  job.job.training.optimizer = *find_optimizer("muon");
+  Plan plan;
+  plan.zero_stage = 1;
+  plan.sharding_group = 8;
+  StageParameters layers, ends;
+  layers.dense = ends.dense = 1e9;
+  ends.embedding_matrix = 6e8;
+  ends.head_matrix = 4e8;
+  const Seconds more = optimizer_time(job, plan, ends) - optimizer_time(job, plan, layers);
+  EXPECT_NEAR(more.value(), 1e-3, 1e-9);
 }
 
 }  // namespace

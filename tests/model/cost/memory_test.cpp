@@ -53,6 +53,20 @@ TEST(StateMemory, OfAGpt3RankUnderMegatronsOptimizers) {
   EXPECT_NEAR(states(parameters, 1, 8, 4) / 1.0_GiB, 9.53, 0.005);
 }
 
+// Llama-3.1-8B in bf16 with its vocabulary of 128,256 × 4,096, embedding and head apart, and a
+// final norm: master weights and a momentum of all 8,030,261,248 parameters, AdamW's second moment
+// of those of the ends (Liu et al. 2025, arXiv 2502.16982, §2.2).
+TEST(StateMemory, OfMuonHasTwoMomentsAtTheEndsOfTheNetwork) {
+  PreparedJob job = llama_8b_on_h100();
+  job.job.training.optimizer = *find_optimizer("muon");
+  const Plan plan = legal_plan(job, {.zero_stage = 0});
+  std::vector<StageParameters> stages;
+  stage_parameters(job, plan, stages);
+  const double ends = 2 * 128256.0 * 4096 + 4096;
+  EXPECT_DOUBLE_EQ(state_memory(job.job.training, plan, stages.front()).optimizer.value(),
+                   8 * 8030261248.0 + 4 * ends);
+}
+
 // golden.md, "reduction by stages 1, 2, 3".
 TEST(StateMemory, ShrinksByThePublishedFactors) {
   const double whole = states(1e9, 0, 8).value();

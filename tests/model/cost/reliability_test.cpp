@@ -104,6 +104,15 @@ TEST(CheckpointCosts, AreOfFourteenBytesAParameter) {
   EXPECT_DOUBLE_EQ(checkpoint_cost(example.job, example.plan, {}).bytes.value(), example.bytes);
 }
 
+// 2 weights, 4 master, a momentum of 4; embedding, head (128,256 × 4,096 each) and final norm have
+// AdamW's second (Liu et al. 2025, arXiv 2502.16982, §2.2).
+TEST(CheckpointCosts, OfMuonHaveTwoMomentsAtTheEndsOfTheNetwork) {
+  Example example;
+  example.job.job.training.optimizer = *find_optimizer("muon");
+  EXPECT_DOUBLE_EQ(checkpoint_cost(example.job, example.plan, {}).bytes.value(),
+                   10 * 8030261248.0 + 4 * (2 * 128256.0 * 4096 + 4096));
+}
+
 TEST(CheckpointCosts, BlockForTheCopyToTheHostWhenAsynchronous) {
   const Example example;
   const double host = example.job.job.cluster.device.host_bandwidth.value();

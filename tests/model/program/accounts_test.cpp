@@ -222,8 +222,8 @@ TEST(ProgramAccounts, ALayerCostsWhatItsOperatorsCost) {
 
 // ---- The update -----------------------------------------------------------------------------
 
-// Of a stage's rank, what Muon takes over Lion, which moves the same bytes; by the program and by
-// the estimate.
+// Of a stage's rank, what Muon takes over Lion, which moves the same bytes of a layer; by the
+// program and by the estimate.
 struct MuonOverLion {
   Seconds priced, expected;
 };

@@ -8,8 +8,8 @@
 namespace trainyard {
 namespace {
 
-double moved_in_bf16(const char* optimizer) {
-  return update_bytes(*find_optimizer(optimizer), *find_precision_recipe("bf16"), 4);
+double moved_in_bf16(const char* optimizer, UpdatedPart part = UpdatedPart::layer) {
+  return update_bytes(*find_optimizer(optimizer), part, *find_precision_recipe("bf16"), 4);
 }
 
 // Handbook §4: Adam in mixed precision reads gradient 4, master 4, moments 8 and writes master 4,
@@ -18,7 +18,9 @@ TEST(Optimizer, AdamMovesThirtyBytesAParameter) { EXPECT_EQ(moved_in_bf16("adam"
 
 // Gradient 4, weight read and written 8, moments read and written 16.
 TEST(Optimizer, AdamMovesTwentyEightBytesWhereTheWeightIsItsOwnMaster) {
-  EXPECT_EQ(update_bytes(*find_optimizer("adam"), *find_precision_recipe("fp32"), 4), 28);
+  EXPECT_EQ(
+      update_bytes(*find_optimizer("adam"), UpdatedPart::layer, *find_precision_recipe("fp32"), 4),
+      28);
 }
 
 // Gradient 4, master 8, one momentum read and written 8, the 16-bit weight 2.
@@ -26,6 +28,16 @@ TEST(Optimizer, LionAndMuonMoveTwentyTwoBytesAParameter) {
   EXPECT_EQ(find_optimizer("lion")->moment_bytes, 4);
   EXPECT_EQ(moved_in_bf16("lion"), 22);
   EXPECT_EQ(moved_in_bf16("muon"), 22);
+}
+
+// Moonlight (Liu et al. 2025, arXiv 2502.16982, §2.2) leaves embedding, head and norms to AdamW,
+// whose second moment is read and written too. No other optimizer makes a difference.
+TEST(Optimizer, MuonMovesThirtyBytesAParameterAtTheEndsOfTheNetwork) {
+  const auto at_ends = UpdatedPart::end_of_network;
+  EXPECT_EQ(moment_bytes(*find_optimizer("muon"), at_ends), 8);
+  EXPECT_EQ(moved_in_bf16("muon", at_ends), 30);
+  EXPECT_EQ(moved_in_bf16("lion", at_ends), 22);
+  EXPECT_EQ(moved_in_bf16("adam", at_ends), 30);
 }
 
 // A block of 2,048 moments of a byte has one fp32 maximum: 2,052 bytes, twice. Gradient 4, master
