@@ -23,8 +23,9 @@ struct CastFormat {
   bool exists() const { return number != NarrowFloat::none; }
 };
 
-// The low-precision recipes are Transformer Engine's: parameters stay 16-bit beside an fp32 master,
-// and each layer GEMM casts its inputs. The casts of the weights are not kept from step to step.
+// The low-precision recipes are Transformer Engine's: each layer GEMM casts its inputs. Weights
+// have 16 bits beside an fp32 master, or 8 twice (by rows and by columns), which takes as much
+// memory.
 struct PrecisionRecipe {
   std::string_view name;
   Dtype layer_gemm = Dtype::bf16;     // GEMMs of the layers: forward, input and weight gradient

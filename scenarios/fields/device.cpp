@@ -280,7 +280,11 @@ const Section<Device>& device_section() {
           choice("generation", &D::generation, generations(),
                  "whose runs and releases of software it shares")
               .absent("another: intervals are wider, no run of a stack was on such a device"),
-          object<peak_section>("peak", &D::peak, "dense peak by dtype").required(),
+          object<peak_section>(
+              "peak", &D::peak,
+              "dense peak by dtype, which MFU divides by; how long kernels take is "
+              "`rates`")
+              .required(),
           quantity("memory", &D::memory, "capacity").required(),
           quantity("memory_bandwidth", &D::memory_bandwidth, "datasheet").required(),
           quantity("link_bandwidth", &D::link_bandwidth,

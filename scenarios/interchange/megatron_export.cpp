@@ -292,6 +292,18 @@ void add_precision(std::string_view recipe, Arguments& arguments) {
   }
 }
 
+bool casts_to_8_bits(const Training& training) {
+  return training.precision.name == "fp8" || training.precision.name == "mxfp8";
+}
+
+// Transformer Engine reads weights in 8 bits by rows and by columns. In the place of the 16-bit
+// ones they take as much, which is a plan's memory; beside them they would take that again.
+void add_weights_in_8_bits(const Training& training, const Plan& plan, Arguments& arguments) {
+  if (!casts_to_8_bits(training) || plan.zero_stage != 1) return;
+  arguments.flag("--fp8-param-gather");
+  arguments.flag("--reuse-grad-buf-for-mxfp8-param-ag", training.precision.name == "mxfp8");
+}
+
 void add_recompute(const Plan& plan, Arguments& arguments) {
   if (plan.recompute.mode == RecomputeMode::selective) {
     arguments.add("--recompute-granularity", "selective");
@@ -376,6 +388,7 @@ Arguments arguments_of(const Scenario& scenario, const Plan& plan) {
   add_precision(training.precision.name, arguments);
   arguments.add("--optimizer", training.optimizer.name == "sgd" ? "sgd" : "adam");
   add_plan(plan, scenario.job.model, arguments);
+  add_weights_in_8_bits(training, plan, arguments);
   return arguments;
 }
 
@@ -417,6 +430,12 @@ Expected<Exported> export_megatron(const Scenario& scenario, const Plan& plan) {
     exported.notes.push_back(
         fmt::format("tensor_parallel {} above the {} query groups: Megatron-Core 0.16 or later",
                     plan.tensor_parallel, scenario.job.model.kv_heads));
+  }
+  if (casts_to_8_bits(scenario.job.training) && plan.zero_stage == 0) {
+    exported.notes.emplace_back(
+        "without the distributed optimizer weights in 8 bits lie beside those in 16: 2 bytes more "
+        "a "
+        "parameter of the layers than the plan's memory has");
   }
   if (plan.load_imbalance > 1) {
     exported.notes.emplace_back("load_imbalance is what the data does, not a setting");

@@ -114,6 +114,7 @@ constexpr auto kNeutralMegatronKeys = std::to_array<std::string_view>({"accumula
                                                                        "qk_clip",
                                                                        "rdzv",
                                                                        "recompute_modules",
+                                                                       "reuse_grad_buf",
                                                                        "rope_",
                                                                        "rotary_",
                                                                        "save",

@@ -427,6 +427,27 @@ TEST(MegatronExport, SaysTheDropoutOfTheStack) {
               AllOf(HasSubstr("--attention-dropout 0.1\n"), HasSubstr("--hidden-dropout 0.1\n")));
 }
 
+// megatron/training/arguments.py: weights in 8 bits need the distributed optimizer, and those of
+// mxfp8 a gather into the buffer of the gradients.
+TEST(MegatronExport, KeepsWeightsInEightBitsWhereTheOptimizerIsDistributed) {
+  const auto exported = [](const char* recipe, int zero_stage) {
+    Scenario scenario = scenario_of("llama-3.1-8b", "megatron-core", 2);
+    scenario.job.training.precision = *find_precision_recipe(recipe);
+    const Job& job = scenario.job;
+    const auto plan = make_plan({.zero_stage = zero_stage}, job.model, job.cluster, job.training);
+    return export_megatron(scenario, plan.value()).value();
+  };
+  const auto gather = HasSubstr("--fp8-param-gather\n");
+  const auto into_gradients = HasSubstr("--reuse-grad-buf-for-mxfp8-param-ag\n");
+  const auto beside = Contains(HasSubstr("2 bytes more a parameter"));
+  EXPECT_THAT(exported("fp8", 1).files.front().text, AllOf(gather, Not(into_gradients)));
+  EXPECT_THAT(exported("mxfp8", 1).files.front().text, AllOf(gather, into_gradients));
+  EXPECT_THAT(exported("bf16", 1).files.front().text, Not(gather));
+  EXPECT_THAT(exported("fp8", 0).files.front().text, Not(gather));
+  EXPECT_THAT(exported("fp8", 0).notes, beside);
+  EXPECT_THAT(exported("fp8", 1).notes, Not(beside));
+}
+
 // gpt_layer_specs.py builds the norms of the latent queries, keys and values by this flag.
 TEST(MegatronExport, AsksForTheNormsOfLatentAttention) {
   EXPECT_THAT(arguments_of("deepseek-v3", {}), HasSubstr("--qk-layernorm"));
