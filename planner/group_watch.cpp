@@ -1,7 +1,6 @@
 #include "planner/group_watch.h"
 
-#include <algorithm>
-
+#include "planner/time_limit.h"
 #include "planner/unlike/value.h"
 
 namespace trainyard {
@@ -17,16 +16,6 @@ bool GroupWatch::is_over(double done) {
   stopped_ = stopped_ || late || interrupted();
   return late || interrupted();
 }
-
-namespace {
-
-// Of a limit that is over there is a little left: 0 would be none.
-Seconds left_until(Seconds end, Seconds now) {
-  constexpr Seconds kLeast(1e-3);
-  return std::max(kLeast, end - now);
-}
-
-}  // namespace
 
 GroupSearchOptions GroupWatch::options_for_rest() const {
   GroupSearchOptions rest = options_;

@@ -13,6 +13,7 @@
 #include "planner/planner.h"
 #include "planner/ranking.h"
 #include "planner/request.h"
+#include "planner/time_limit.h"
 #include "planner/worker.h"
 
 namespace trainyard {
@@ -49,6 +50,12 @@ class TimeLimit {
     SearchOptions rest = options_;
     if (rest.time_limit > Seconds(0)) rest.time_limit -= std::min(elapsed(), rest.time_limit / 2);
     return rest;
+  }
+  // Behind the search: what it left.
+  SearchOptions options_for_end() const {
+    SearchOptions end = options_;
+    if (end.time_limit > Seconds(0)) end.time_limit = left_until(end.time_limit, elapsed());
+    return end;
   }
 
  private:
@@ -222,7 +229,8 @@ SearchResult search(const PreparedJob& job, const SearchOptions& options,
   result.gap = gap_of(shared, result);
   const bool any_is_of_interest = options.worth == std::numeric_limits<double>::infinity();
   if (result.plans.empty() && result.optimal && any_is_of_interest) {
-    SharedSearch closest(job, options, evaluate, space, Aim::closest);
+    const SearchOptions with_end = limit.options_for_end();
+    SharedSearch closest(job, with_end, evaluate, space, Aim::closest);
     run(closest);
     result.closest = closest.candidates();
   }

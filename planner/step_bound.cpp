@@ -15,16 +15,12 @@ namespace {
 
 constexpr double kRounding = 1 - 1e-9;
 
-Seconds passes_of(const LayerCost& cost) {
-  return cost.forward.total() + cost.input_gradient.total() + cost.weight_gradient.total();
-}
-
 Seconds compute_of(const LayerCost& cost) {
   return cost.forward.compute + cost.input_gradient.compute + cost.weight_gradient.compute;
 }
 
 void add(const LayerCost& cost, int times, PassSums& sums) {
-  const Seconds all = passes_of(cost);
+  const Seconds all = cost.passes().total();
   sums.plain += times * all;
   sums.selective += times * cost.selective_recompute.total();
   sums.full += times * cost.full_recompute.total();
@@ -76,17 +72,10 @@ void set_unit_passes(const StageCosts& costs, const Plan& plan, const StageParam
 // F, B and W of one micro-batch on a stage.
 PassTimes stage_passes(const UnitPasses& units, const StageParameters& held) {
   PassTimes passes;
-  const auto add_times = [&passes](const PassTimes& unit, double times) {
-    passes.forward += unit.forward * times;
-    passes.input_gradient += unit.input_gradient * times;
-    passes.weight_gradient += unit.weight_gradient * times;
-  };
   for (std::size_t kind = 0; kind < held.kinds.size(); ++kind) {
-    if (held.kinds[kind] > 0) add_times(units.layers[kind], held.kinds[kind]);
+    if (held.kinds[kind] > 0) passes.add(units.layers[kind], held.kinds[kind]);
   }
-  add_times(units.embedding, 1);
-  add_times(units.head, 1);
-  return passes;
+  return passes.add(units.embedding).add(units.head);
 }
 
 // Layers and ends.
@@ -142,7 +131,7 @@ PassSums pass_sums(const PreparedJob& job, const StageCosts& costs) {
     if (layers[kind] == 0) continue;
     const LayerCost& cost = costs.layers[kind];
     add(cost, layers[kind], sums);
-    sums.least_layer = std::min(sums.least_layer, passes_of(cost));
+    sums.least_layer = std::min(sums.least_layer, cost.passes().total());
     const Bytes kept = std::min(cost.saved.everything, cost.saved.selective);
     sums.alive = std::min(sums.alive, kept + cost.gradients);
   }
@@ -424,9 +413,7 @@ void StageBounds::take_copies(const Plan& plan) {
   ShownCopies shown;
   for (std::size_t stage = 0; stage < held_.size(); ++stage) {
     if (stage == 0 || !holds_alike(plan, stage, stage - 1)) shown = shown_copies(plan, stage);
-    with_copies_[stage].forward += shown.in_passes.forward;
-    with_copies_[stage].input_gradient += shown.in_passes.input_gradient;
-    with_copies_[stage].weight_gradient += shown.in_passes.weight_gradient;
+    with_copies_[stage].add(shown.in_passes);
     if (stage > 0) hidden_copies_ += shown.before_passes / plan.virtual_stages;
   }
 }

@@ -90,10 +90,6 @@ Span span_of(const StepGraph& step, const Timeline& timeline, int rank) {
 
 // Without a barrier steps follow each other at the longest span of a rank (handbook §8): what ranks
 // do at the ends of the step overlaps that of the next one.
-bool waits_for_all(const Plan& plan) {
-  return plan.schedule->optimizer_barrier || plan.optimizer_barrier;
-}
-
 void fill_times(const PreparedJob& job, const Plan& plan, StepSimulation& out) {
   const auto ranks = static_cast<int>(out.step.graph.ranks.size());
   Picoseconds most{-1};
@@ -108,12 +104,12 @@ void fill_times(const PreparedJob& job, const Plan& plan, StepSimulation& out) {
       most = busy;
       out.rank = rank;
     }
-    if (waits_for_all(plan)) continue;
+    if (plan.optimizer_barrier) continue;
     const Span span = span_of(out.step, out.timeline, rank);
     if (span.end - span.start > longest.end - longest.start) longest = span;
   }
   Span step{Picoseconds(0), out.timeline.makespan};
-  if (!waits_for_all(plan)) {
+  if (!plan.optimizer_barrier) {
     step.start = span_of(out.step, out.timeline, out.rank).start;
     step.end = step.start + (longest.end - longest.start);
   }

@@ -9,21 +9,15 @@
 namespace trainyard {
 namespace {
 
-void add(const PassTimes& unit, double times, PassTimes& sum) {
-  sum.forward += unit.forward * times;
-  sum.input_gradient += unit.input_gradient * times;
-  sum.weight_gradient += unit.weight_gradient * times;
-}
-
 void add_layers(const PreparedJob& job, const LayersOfChunks& layers, int chunk,
                 const UnitPasses& units, PassTimes& sum) {
   if (job.only_kind) {
-    add(units.layers[static_cast<std::size_t>(index_of(*job.only_kind))], layers[chunk], sum);
+    sum.add(units.layers[static_cast<std::size_t>(index_of(*job.only_kind))], layers[chunk]);
     return;
   }
   const LayerCounts counts = job.layers_between(layers.before(chunk), layers[chunk]);
   for (std::size_t kind = 0; kind < counts.size(); ++kind) {
-    if (counts[kind] > 0) add(units.layers[kind], counts[kind], sum);
+    if (counts[kind] > 0) sum.add(units.layers[kind], counts[kind]);
   }
 }
 
@@ -33,12 +27,12 @@ PassTimes beyond_units(const StagePasses& of, double met, int chunks) {
   const auto& [stage, held, units, all] = of;
   PassTimes sum;
   for (std::size_t kind = 0; kind < held.kinds.size(); ++kind) {
-    if (held.kinds[kind] > 0) add(units.layers[kind], held.kinds[kind], sum);
+    if (held.kinds[kind] > 0) sum.add(units.layers[kind], held.kinds[kind]);
   }
-  if (held.embedding) add(units.embedding, 1, sum);
-  if (held.head) add(units.head, 1, sum);
+  if (held.embedding) sum.add(units.embedding);
+  if (held.head) sum.add(units.head);
   PassTimes rest = all;
-  add(sum, -met, rest);
+  rest.add(sum, -met);
   const double share = 1.0 / chunks;
   return {rest.forward * share, rest.input_gradient * share, rest.weight_gradient * share,
           all.hidden * share};
@@ -102,10 +96,10 @@ void append_chunk_passes(const PreparedJob& job, const Plan& plan, const StagePa
       counted = count;
     }
     *own = of_layers;
-    if (position == 0) add(of.units.embedding, 1, *own);
+    if (position == 0) own->add(of.units.embedding);
     if (position == last) {
-      add(of.units.head, 1, *own);
-      add(of.units.layers[kMtpKind], job.job.model.mtp_layers, *own);
+      own->add(of.units.head);
+      own->add(of.units.layers[kMtpKind], job.job.model.mtp_layers);
     }
   }
 }

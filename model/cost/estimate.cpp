@@ -51,11 +51,6 @@ void add_exchanges(const PassCost& pass, double times, ExchangeTimes& exchanges)
   exchanges.ring_spare += pass.ring_spare * times;
 }
 
-PassTimes passes_of(const LayerCost& cost, double share) {
-  return {share * cost.forward.total(), share * cost.input_gradient.total(),
-          share * cost.weight_gradient.total()};
-}
-
 // All layers of the stage, with what recomputation repeats of them. Returns what one layer of each
 // kind takes.
 LayerPasses add_layers(const StageCosts& costs, const StageParameters& held, Recompute recompute,
@@ -74,9 +69,7 @@ LayerPasses add_layers(const StageCosts& costs, const StageParameters& held, Rec
     add_pass(layer.weight_gradient, count, stage.exposed);
     PassTimes& passes = each[kind];
     passes = {layer.forward.total(), input_gradient.total(), layer.weight_gradient.total()};
-    stage.passes.forward += passes.forward * count;
-    stage.passes.input_gradient += passes.input_gradient * count;
-    stage.passes.weight_gradient += passes.weight_gradient * count;
+    stage.passes.add(passes, count);
     work.before_experts = std::max(work.before_experts, layer.before_experts);
     work.behind_experts = std::max(work.behind_experts, layer.behind_experts);
     add_exchanges(layer.forward, count, work.forward);
@@ -97,15 +90,7 @@ void add_end(const LayerCost& end, double share, StageEstimate& stage) {
   stage.exposed.tensor_parallel +=
       share * (f.tensor_parallel + b.tensor_parallel + w.tensor_parallel);
   stage.exposed.launch += share * (f.launch + b.launch);
-  stage.passes.forward += share * f.total();
-  stage.passes.input_gradient += share * b.total();
-  stage.passes.weight_gradient += share * w.total();
-}
-
-void add_times(const PassTimes& unit, double share, PassTimes& sum) {
-  sum.forward += share * unit.forward;
-  sum.input_gradient += share * unit.input_gradient;
-  sum.weight_gradient += share * unit.weight_gradient;
+  stage.passes.add(end.passes(), share);
 }
 
 // Parameters' traffic of every micro-batch that compute waits for.
@@ -118,8 +103,8 @@ PassTimes blocking_traffic(const PreparedJob& job, const Plan& plan, const PlanL
 
 EndPasses end_passes(const StageParameters& held, const UnitPasses& units, double share) {
   EndPasses ends;
-  if (held.embedding) add_times(units.embedding, share, ends.embedding);
-  if (held.head) add_times(units.head, share, ends.head);
+  if (held.embedding) ends.embedding.add(units.embedding, share);
+  if (held.head) ends.head.add(units.head, share);
   return ends;
 }
 
@@ -132,11 +117,11 @@ struct CopiesOfStage {
 CopiesOfStage add_offload(const OffloadCopies& copies, double share, const EndPasses& ends,
                           const PassTimes& blocked, StageEstimate& stage, StageWork& work) {
   PassTimes beside = stage.passes;
-  add_times(blocked, 1, beside);
+  beside.add(blocked);
   const Seconds before_passes = copies_before_passes(copies, share, beside, ends);
   work.copies = exposed_copies(copies, share, beside, ends);
-  add_times(work.copies, 1, work.layers);
-  add_times(work.copies, 1, stage.passes);
+  work.layers.add(work.copies);
+  stage.passes.add(work.copies);
   stage.exposed.offload += work.copies.total();
   return {copies_at_ends(copies), before_passes};
 }
@@ -146,8 +131,7 @@ CopiesOfStage add_offload(const OffloadCopies& copies, double share, const EndPa
 void add_sends(const Job& job, const Plan& plan, const PipelineSends& sends, int index,
                StageEstimate& stage) {
   const PassTimes shown = sends_in_passes(job.training.stack, plan, sends, index);
-  stage.passes.forward += shown.forward;
-  stage.passes.input_gradient += shown.input_gradient;
+  stage.passes.add(shown);
   stage.exposed.pipeline += shown.total();
 }
 
@@ -197,13 +181,13 @@ StageEnds fill_stage(const PreparedJob& job, const Plan& plan, SharedCosts& shar
   units.layers = add_layers(costs, held, recompute, share, stage, work);
   if (held.embedding) {
     add_end(costs.embedding, share, stage);
-    work.embedding = passes_of(costs.embedding, share);
-    units.embedding = passes_of(costs.embedding, 1);
+    units.embedding = costs.embedding.passes();
+    work.embedding.add(units.embedding, share);
   }
   if (held.head) {
     add_end(costs.head, share, stage);
-    work.head = passes_of(costs.head, share);
-    units.head = passes_of(costs.head, 1);
+    units.head = costs.head.passes();
+    work.head.add(units.head, share);
   }
   OffloadCopies offload;
   CopiesOfStage copies;
@@ -218,12 +202,10 @@ StageEnds fill_stage(const PreparedJob& job, const Plan& plan, SharedCosts& shar
   work.stage = static_cast<int>(index);
   work.passes_at_end = plan.schedule->weight_gradients_at_end(shape, static_cast<int>(index));
   const auto data = data_parallel_cost(job, plan, shared.links, held, work, shared.prices);
-  add_times(data.microbatch, 1, work.layers);
+  work.layers.add(data.microbatch);
   copies.step.start += copies_of_first_passes(offload, plan, work.stage, share, work.layers);
   add_sends(job.job, plan, shared.sends, static_cast<int>(index), stage);
-  stage.passes.forward += data.microbatch.forward;
-  stage.passes.input_gradient += data.microbatch.input_gradient;
-  stage.passes.weight_gradient += data.microbatch.weight_gradient;
+  stage.passes.add(data.microbatch);
   stage.exposed.data_parallel += data.microbatch.total();
   if (shape.route == Route::both_ways) {
     stage.passes.hidden = hidden_by_pair(job.job.training.stack, stage);
@@ -242,13 +224,31 @@ StageEnds fill_stage(const PreparedJob& job, const Plan& plan, SharedCosts& shar
 // Whether what a stage leaves to reduce depends on the order of its last passes.
 bool reduces_behind_passes(const Plan& plan) { return plan.zero_stage == 2; }
 
-// Between the ends of a pipeline most stages hold the same layers: only their activations differ.
-bool repeats_previous(const Plan& plan, const Estimate& out, std::size_t index) {
+// Whether stages of the same layers differ by their place in the pipeline: where micro-batches go
+// both ways by what stands between a copy's last passes, where they turn back by the activations
+// that return first.
+bool differs_by_place(const Plan& plan) {
+  const bool activations_away = plan.offload.activations != OffloadTarget::none;
+  const bool last_passes = plan.schedule->weight_gradients_at_end != one_at_end;
+  return plan.schedule->route == Route::both_ways ||
+         (plan.schedule->route == Route::vee && activations_away) ||
+         (reduces_behind_passes(plan) && last_passes);
+}
+
+// Between the ends of a pipeline most stages hold the same layers and send over the same links:
+// only their activations differ.
+bool repeats_previous(const PreparedJob& job, const Plan& plan, const PipelineSends& sends,
+                      const Estimate& out, std::size_t index) {
   const auto stage = static_cast<int>(index);
-  return index > 1 && index + 1 < out.stages.size() &&
-         out.held[index].kinds == out.held[index - 1].kinds &&
-         recompute_of(plan, stage) == recompute_of(plan, stage - 1) &&
-         (!reduces_behind_passes(plan) || plan.schedule->weight_gradients_at_end == one_at_end);
+  if (index <= 1 || index + 1 >= out.stages.size() || differs_by_place(plan)) return false;
+  if (!(out.held[index].kinds == out.held[index - 1].kinds)) return false;
+  if (!(recompute_of(plan, stage) == recompute_of(plan, stage - 1))) return false;
+  const PipelineShape shape = pipeline_shape(plan);
+  const auto splits = [&](int of) { return plan.schedule->chunks_between_halves(shape, of) > 0; };
+  const auto sent = [&](int by) {
+    return sends_in_passes(job.job.training.stack, plan, sends, by).total();
+  };
+  return splits(stage) == splits(stage - 1) && sent(stage) == sent(stage - 1);
 }
 
 // A stage begins when the first micro-batch has come to it, and ends while the last one goes back
@@ -301,7 +301,7 @@ StepEnds fill_stages(const PreparedJob& job, const Plan& plan, SharedCosts& shar
   for (std::size_t i = 0; i < out.stages.size(); ++i) {
     StageEstimate& stage = out.stages[i];
     const auto index = static_cast<int>(i);
-    const bool repeats = repeats_previous(plan, out, i);
+    const bool repeats = repeats_previous(job, plan, shared.sends, out, i);
     if (repeats) {
       stage = out.stages[i - 1];
       fill_activations(job, plan, shared.layers, out.held[i], index, stage.memory);
@@ -404,10 +404,8 @@ void fill_step(const PreparedJob& job, const Plan& plan, const PipelineSends& se
   parts.offload += copies;
   parts.optimizer = plan.offload.optimizer == OffloadTarget::none ? ends.optimizer : Seconds(0);
   parts.offload += plan.offload.optimizer == OffloadTarget::none ? Seconds(0) : ends.optimizer;
-  // Kernels run at the pace of the slowest device; what it waits for itself it does not slow.
   const Stack& stack = job.job.training.stack;
-  const Seconds paced = parts.compute + parts.embedding_head + parts.recompute + parts.bubble;
-  parts.other = stack.step_overhead + paced * (slowest_rank_factor(stack, plan) - 1);
+  parts.other = stack.step_overhead + lost_to_slowest_rank(stack, plan, parts);
   out.step_time = parts.total();
   const Interval interval = step_interval(job.job, plan);
   out.step_time_low = out.step_time * interval.low;
@@ -569,6 +567,11 @@ Plan offloaded_if_faster(const PreparedJob& job, const Plan& recomputed, int lay
 
 double slowest_rank_factor(const Stack& stack, const Plan& plan) {
   return 1 + stack.rank_spread * expected_maximum(plan.devices());
+}
+
+Seconds lost_to_slowest_rank(const Stack& stack, const Plan& plan, const Breakdown& parts) {
+  const Seconds paced = parts.compute + parts.embedding_head + parts.recompute + parts.bubble;
+  return paced * (slowest_rank_factor(stack, plan) - 1);
 }
 
 Plan resolve_recompute(const PreparedJob& job, Plan plan) {

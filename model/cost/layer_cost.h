@@ -60,6 +60,10 @@ struct LayerCost {
   SecondGather second_gather;  // in none of the passes yet: schedules differ
   SavedBytes saved;
   Bytes gradients;  // of activations, alive at once in the backward pass of one of its operators
+
+  PassTimes passes() const {
+    return {forward.total(), input_gradient.total(), weight_gradient.total()};
+  }
 };
 
 LayerCost layer_cost(const PreparedJob& job, const Plan& plan, const PlanLinks& links,

@@ -189,8 +189,8 @@ class StageBuilder {
   bool sums_before_drain() const {
     return blocks_.shared_last >= 0 && lowering_.model.tied_embeddings &&
            shape_.route == Route::loop && shape_.chunks == 1 && has_head() &&
-           plan_.schedule->splits_backward && !plan_.schedule->optimizer_barrier &&
-           !plan_.optimizer_barrier && plan_.zero_stage < 2 && !keeps_gradients_away(plan_);
+           plan_.schedule->splits_backward && !plan_.optimizer_barrier && plan_.zero_stage < 2 &&
+           !keeps_gradients_away(plan_);
   }
 
   // A forward and a backward pass side by side begin and end together: the gradient is received

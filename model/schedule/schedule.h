@@ -76,6 +76,13 @@ struct PassTimes {
   Seconds hidden;  // of F + B + W, when a forward pass runs beside a backward pass: F&B is the rest
   Seconds backward() const { return input_gradient + weight_gradient; }
   Seconds total() const { return forward + backward(); }
+  // F, B and W of other passes, so many times; what is hidden is the whole's own.
+  PassTimes& add(const PassTimes& others, double times = 1) {
+    forward += others.forward * times;
+    input_gradient += others.input_gradient * times;
+    weight_gradient += others.weight_gradient * times;
+    return *this;
+  }
 };
 
 inline int one_at_end(PipelineShape /*shape*/, int /*stage*/) { return 1; }

@@ -245,17 +245,17 @@ void PipelinePricer::add_times(const std::vector<Estimate>& all, std::vector<Pas
   }
   result.boundary = span - without;
   const Stack& stack = job_.training.stack;
-  result.step_time =
-      span * slowest_rank_factor(stack, plan) + stack.step_overhead + ends_of(all, plan);
+  result.step_time = span + stack.step_overhead + ends_of(all, plan);
   const auto pace =
       std::ranges::max_element(passes, {}, [](const PassTimes& stage) { return stage.total(); });
-  set_breakdown(all, static_cast<std::size_t>(pace - passes.begin()), span, result);
+  set_breakdown(all, static_cast<std::size_t>(pace - passes.begin()), result);
 }
 
 // What the stage with the most to do spends its step on, what its own group has once a step, and
-// what crosses; the rest it waits for others.
+// what crosses; the rest it waits for others. That the slowest of all ranks takes longer comes on
+// top.
 void PipelinePricer::set_breakdown(const std::vector<Estimate>& all, std::size_t stage,
-                                   Seconds span, GroupedPlan& result) const {
+                                   GroupedPlan& result) const {
   const Plan& plan = result.plan;
   std::size_t place = 0, end = as_size(stages_of(plan, result.order.front()));
   while (end <= stage) end += as_size(stages_of(plan, result.order[++place]));
@@ -270,11 +270,14 @@ void PipelinePricer::set_breakdown(const std::vector<Estimate>& all, std::size_t
   }
   parts.pipeline += result.boundary;
   parts.optimizer = own.breakdown.optimizer;
-  parts.other = stack.step_overhead + span * (slowest_rank_factor(stack, plan) - 1);
+  parts.other = stack.step_overhead;
   parts.bubble = Seconds(0);
   const Seconds waits = result.step_time - parts.total();
   parts.bubble = std::max(Seconds(0), waits);
   parts.pipeline += std::min(Seconds(0), waits);  // sends that run beside compute after all
+  const Seconds lost = lost_to_slowest_rank(stack, plan, parts);
+  parts.other += lost;
+  result.step_time += lost;
   result.breakdown = parts;
 }
 

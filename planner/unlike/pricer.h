@@ -72,7 +72,7 @@ class PipelinePricer {
   void add_times(const std::vector<Estimate>& all, std::vector<PassTimes> passes,
                  GroupedPlan& result) const;
   // `stage`: the one with the most to do.
-  void set_breakdown(const std::vector<Estimate>& all, std::size_t stage, Seconds span,
+  void set_breakdown(const std::vector<Estimate>& all, std::size_t stage,
                      GroupedPlan& result) const;
   Seconds ends_of(const std::vector<Estimate>& all, const Plan& plan) const;
 

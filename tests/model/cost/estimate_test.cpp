@@ -405,6 +405,30 @@ TEST(Pipeline, OfUnlikeLayersTakesWhatIsPlayed) {
   }
 }
 
+// Eight stages of like layers, four on a node: what is overlapped takes its part of each stage's
+// compute by its own two boundaries, of which some lie inside a node.
+TEST(Pipeline, HasTheSendsOfEveryStagesOwnBoundaries) {
+  PreparedJob job = llama_8b_on_h100(2, 32);
+  job.job.training.stack.overlap_slowdown = 0.2;
+  PlanRequest request{.tensor_parallel = 2, .pipeline_parallel = 8};
+  request.schedule = "1f1b";
+  request.rank_order = "tp-cp-ep-pp-dp";
+  request.overlap.pipeline = true;
+  const Plan plan = legal_plan(job, request);
+  const Estimate out = estimate(job, plan);
+  const PipelineSends sends = pipeline_sends(job, plan, plan_links(job, plan));
+  ASSERT_EQ(sends.stages_in_domain, 4);
+  const Seconds crossing = 0.2 * (sends.between - sends.within);
+  ASSERT_GT(crossing, Seconds(0));
+  const auto forward = [&](std::size_t stage) { return out.stages[stage].passes.forward; };
+  for (const std::size_t beside : {3u, 4u}) {  // the boundary between the nodes
+    EXPECT_NEAR((forward(beside) - forward(2)) / crossing, 1, 1e-6) << beside;
+  }
+  for (const std::size_t inside : {1u, 5u, 6u}) {
+    EXPECT_NEAR(forward(inside) / forward(2), 1, 1e-12) << inside;
+  }
+}
+
 // The head makes the last stage the longest: it begins when the first micro-batch has come to it
 // and ends last. The player of pass lists is the second computation.
 TEST(Pipeline, OfZbH1EndsWhenItsLastStageEnds) {
