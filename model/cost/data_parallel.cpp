@@ -202,12 +202,15 @@ class StageOverlap {
     return (std::min(shape_.stages, plan_.microbatches) - 1) * std::max(Seconds(0), more);
   }
 
-  // In a V all stages end at once. Where the next step waits for nobody, those behind the first
-  // have as much longer for their reductions as they began later: by a forward pass, which waited
-  // for its own weights.
+  // In a V, and where micro-batches go both ways, all stages end at once. Where the next step waits
+  // for nobody, those behind the first have as much longer for their reductions as they began
+  // later: in a V by a forward pass, which waited for its own weights, else by one of each stage
+  // before.
   Seconds begun_later() const {
     const bool waits = plan_.optimizer_barrier || !plan_.overlap.data_parallel;
-    if (shape_.route != Route::vee || stage_.embedding || waits) return Seconds(0);
+    if (waits) return Seconds(0);
+    if (shape_.route == Route::both_ways) return from_end() * work_.layers.forward;
+    if (shape_.route != Route::vee || stage_.embedding) return Seconds(0);
     const Seconds gather = stack_.exposed_gathers ? Seconds(0) : sync_.gather.time;
     return 1.0 / shape_.chunks * std::max(work_.layers.forward, gather);
   }
@@ -258,7 +261,9 @@ class StageOverlap {
 
   // Of the last gradients' reductions, behind the last pass.
   Seconds left_at_end(Cover cover) const {
-    if (shape_.route == Route::both_ways) return left_of_both_ways(cover);
+    if (shape_.route == Route::both_ways) {
+      return std::max(Seconds(0), left_of_both_ways(cover) - begun_later());
+    }
     const Seconds between = between_chunks();
     const Part part = split_ ? &PassTimes::weight_gradient : nullptr;
     UnitSequence units = backwards(sequence(part, kReduce, cover.rate));

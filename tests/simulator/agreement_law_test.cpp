@@ -121,10 +121,11 @@ class Generator {
  private:
   // The default stack runs two schedules with a pipeline; for the others every stack may be drawn
   // but megatron-2021, which is refused with ZeRO: megatron-deepspeed is the same layers with it.
+  // So is gpt-neox, with attention that others have fused too.
   std::string stack(const Schedule& schedule) {
     const bool by_default = schedule.name == "1f1b" || schedule.name == "interleaved-1f1b";
     std::vector<std::string> stacks = catalog_names("stack");
-    std::erase(stacks, "megatron-2021");
+    for (const char* alike : {"megatron-2021", "gpt-neox"}) std::erase(stacks, alike);
     return by_default ? "megatron-core" : one_of(stacks);
   }
 
