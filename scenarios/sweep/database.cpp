@@ -113,4 +113,8 @@ Expected<std::int64_t> Database::integer(std::string_view sql) {
   return *row ? statement->integer(0) : 0;
 }
 
+bool Database::is_no_database() const {
+  return sqlite3_errcode(connection_.get()) == SQLITE_NOTADB;
+}
+
 }  // namespace trainyard

@@ -54,6 +54,9 @@ class Database {
   Expected<Statement> prepare(std::string_view sql);
   Expected<std::int64_t> integer(std::string_view sql);  // the first column of the first row
 
+  // Whether what failed last did so because the file is something else.
+  bool is_no_database() const;
+
  private:
   struct Close {
     void operator()(sqlite3* connection) const;

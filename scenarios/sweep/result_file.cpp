@@ -52,8 +52,8 @@ PointStatus status_of(std::string_view name) {
 
 Expected<void> check_result_file(Database& database) {
   const auto id = database.integer("PRAGMA application_id");
-  if (!id) return failure("", "is no result file of a sweep");
-  if (*id != kApplicationId) return failure("", "is no result file of a sweep");
+  if (!id && !database.is_no_database()) return tl::unexpected(id.error());
+  if (!id || *id != kApplicationId) return failure("", "is no result file of a sweep");
   const auto version = database.integer("PRAGMA user_version");
   if (!version) return tl::unexpected(version.error());
   if (*version == kStoreVersion) return {};

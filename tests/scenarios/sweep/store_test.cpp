@@ -81,6 +81,26 @@ TEST(SweepStore, RefusesAnotherSweepAnotherVersionAndOtherFiles) {
               HasSubstr("does not exist"));
 }
 
+// A folder where SQLite has its log: the results are there, and cannot be read now.
+TEST(SweepStore, SaysWhyResultsCannotBeRead) {
+  const auto sweep = sweep_from(kGrid);
+  ASSERT_TRUE(sweep.has_value()) << sweep.error().message;
+  const fs::path file = sweep_folder() / "results.sqlite";
+  run(*sweep, file);
+  const fs::path log = file.string() + "-wal";
+  fs::create_directory(log);
+  const auto results = ResultFile::open(file);
+  ASSERT_FALSE(results.has_value());
+  EXPECT_EQ(results.error().where, file.string());
+  EXPECT_EQ(results.error().message, "unable to open database file");
+  fs::remove(log);
+  EXPECT_TRUE(ResultFile::open(file).has_value());
+  const fs::path other = sweep_folder() / "other.sqlite";
+  auto database = Database::open(other, Database::Access::write);
+  ASSERT_TRUE(database.and_then([](Database& opened) { return opened.run("CREATE TABLE t (i)"); }));
+  EXPECT_EQ(ResultFile::open(other).error().message, "is no result file of a sweep");
+}
+
 TEST(SweepStore, SaysWhatIsWrongWithADatabaseInOneLine) {
   auto database = Database::open(sweep_folder() / "lines.sqlite", Database::Access::write);
   ASSERT_TRUE(database.has_value()) << database.error().message;
