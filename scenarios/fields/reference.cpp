@@ -33,10 +33,11 @@ fs::path canonical_path(const fs::path& file) {
   return error ? file : path;
 }
 
-Expected<std::unique_ptr<OpenDocument>> parsed(std::string_view text, Document document) {
+Expected<std::unique_ptr<OpenDocument>> parsed(std::string text, Document document) {
   auto value = parse_json(text);
   if (value) {
-    return std::make_unique<OpenDocument>(OpenDocument{std::move(document), std::move(*value)});
+    return std::make_unique<OpenDocument>(
+        OpenDocument{std::move(document), std::move(*value), std::move(text)});
   }
   const Error& error = value.error();
   return failure(
@@ -54,9 +55,9 @@ std::string allowed_names(std::string_view kind, const std::vector<std::string>&
 }  // namespace
 
 Expected<std::unique_ptr<OpenDocument>> open_file(const fs::path& file) {
-  const auto text = read_file(file);
+  auto text = read_file(file);
   if (!text) return failure(shown_path(file), text.error().message);
-  return parsed(*text, {shown_path(file), canonical_path(file), nullptr});
+  return parsed(*std::move(text), {shown_path(file), canonical_path(file), nullptr});
 }
 
 Expected<void> take_tag(Json& value, std::string_view kind, const Place& place) {
@@ -108,7 +109,7 @@ Expected<OpenText> open_text(const std::string& path, const Place& place) {
 Expected<std::unique_ptr<OpenDocument>> open_path(const std::string& path, const Place& place) {
   auto opened = open_text(path, place);
   if (!opened) return tl::unexpected(opened.error());
-  return parsed(opened->text, std::move(opened->document));
+  return parsed(std::move(opened->text), std::move(opened->document));
 }
 
 Expected<std::unique_ptr<OpenDocument>> open_reference(std::string_view kind,
@@ -123,10 +124,10 @@ Expected<std::unique_ptr<OpenDocument>> open_reference(std::string_view kind,
                     shown(std::string_view(text)), allowed_names(kind, names), kind,
                     nearest.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", nearest)));
   }
-  auto opened =
-      entry != nullptr
-          ? parsed(entry->text, {fmt::format("catalog {} {}", kind, text), {}, place.document})
-          : open_path(text, place);
+  auto opened = entry != nullptr
+                    ? parsed(std::string(entry->text),
+                             {fmt::format("catalog {} {}", kind, text), {}, place.document})
+                    : open_path(text, place);
   if (!opened) return opened;
   auto tagged = take_tag((*opened)->value, kind, (*opened)->root());
   if (!tagged) return tl::unexpected(tagged.error());

@@ -16,6 +16,7 @@ namespace trainyard {
 struct OpenDocument {
   Document document;
   Json value;
+  std::string text;  // that was read: the file may be another by now
 
   Place root() const { return {&document, ""}; }
 };

@@ -41,19 +41,24 @@ class Collector {
 
  private:
   void add(std::string_view kind, const std::string& text, const Place& place) {
-    const CatalogEntry* entry = kind.empty() ? nullptr : find_in_catalog(kind, text);
-    const std::string path = absolute_path(text, place);
-    const auto content = entry != nullptr ? Expected<std::string>(entry->text) : read_file(path);
-    if (!content) return;
-    SweepInput input{entry != nullptr ? fmt::format("catalog {} {}", kind, text) : path,
-                     sha256(*content)};
-    if (std::ranges::find(inputs_, input) != inputs_.end()) return;
-    inputs_.push_back(std::move(input));
-    if (stays_a_path(kind)) return;
-    const auto opened = open_reference(kind, text, place);
-    if (opened && check(section_of(kind), (*opened)->value, (*opened)->root())) {
-      visit(section_of(kind), (*opened)->value, (*opened)->root());
+    if (stays_a_path(kind)) {
+      const std::string path = absolute_path(text, place);
+      if (const auto content = read_file(path)) is_new({path, sha256(*content)});
+      return;
     }
+    const auto opened = open_reference(kind, text, place);
+    if (!opened) return;
+    const auto& [document, value, content] = **opened;
+    const std::string name = document.file.empty() ? document.name : document.file.string();
+    if (!is_new({name, sha256(content)})) return;
+    const SectionSpec& section = section_of(kind);
+    if (check(section, value, (*opened)->root())) visit(section, value, (*opened)->root());
+  }
+
+  bool is_new(SweepInput input) {
+    if (std::ranges::find(inputs_, input) != inputs_.end()) return false;
+    inputs_.push_back(std::move(input));
+    return true;
   }
 
   std::vector<SweepInput>& inputs_;

@@ -36,8 +36,7 @@ Expected<void> take_scenario(const Json& value, Sweep& sweep, const Place& place
   base.erase("trainyard");  // of one that stands in the sweep
   if (auto read = scenario_section().read(base, sweep.scenario, at); !read) return read;
   if (refers) {
-    sweep.inputs.push_back(
-        {shown_path(opened->document.file), sha256(read_file(opened->document.file).value_or(""))});
+    sweep.inputs.push_back({shown_path(opened->document.file), sha256(opened->text)});
   }
   collect_inputs(scenario_section().spec(), base, at, sweep.inputs);
   if (auto done = resolve_references(scenario_section().spec(), base, at); !done) return done;
@@ -357,7 +356,7 @@ Expected<Sweep> read_sweep(const fs::path& file) {
   if (!opened) return tl::unexpected(opened.error());
   Sweep sweep;
   sweep.origin = std::make_shared<const Document>((*opened)->document);
-  sweep.inputs.push_back({sweep.origin->file.string(), sha256(read_file(file).value_or(""))});
+  sweep.inputs.push_back({sweep.origin->file.string(), sha256((*opened)->text)});
   auto made = make_sweep(std::move((*opened)->value), nullptr, sweep);
   return made ? Expected<Sweep>(std::move(sweep)) : tl::unexpected(made.error());
 }

@@ -1,14 +1,19 @@
 // Which points a sweep document makes.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <set>
+#include <thread>
 
+#include "scenarios/sweep/sha256.h"
 #include "tests/scenarios/sweep/sweeps.h"
 
 namespace trainyard {
 namespace {
 
+namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -182,6 +187,43 @@ TEST(SweepPoints, OfATooLargeGridAreRefused) {
   }
   EXPECT_THAT(error_of(R"("vary": [)" + axes + "]"),
               HasSubstr("/vary: found more than 1000000000000 points"));
+}
+
+std::string sweep_named(std::string_view name) {
+  return fmt::format(R"({{ "trainyard": "sweep/1", "name": "{}", "scenario": "scenario.json",
+                           "vary": [ {{ "key": "cluster.nodes", "values": [4, 8] }} ] }})",
+                     name);
+}
+
+std::string scenario_named(std::string_view name) {
+  const std::string own = R"("name": "base")";
+  std::string text = base_scenario();
+  return text.replace(text.find(own), own.size(),
+                      fmt::format(R"("trainyard": "scenario/1", "name": "{}")", name));
+}
+
+// The file is always there, whole.
+void replace(const std::string& file, const std::string& text) {
+  fs::rename(write_sweep_file("new", text), sweep_folder() / file);
+}
+
+// Somebody replaces sweep and scenario while they are read: whichever of two texts a sweep was made
+// of, the hash beside it is that text's.
+TEST(SweepInputs, HaveTheHashesOfTheTextsThatTheSweepWasMadeOf) {
+  replace("scenario.json", scenario_named("a"));
+  replace("sweep.json", sweep_named("a"));
+  std::jthread somebody([](const std::stop_token& stop) {
+    for (bool other = true; !stop.stop_requested(); other = !other) {
+      replace("scenario.json", scenario_named(other ? "b" : "a"));
+      replace("sweep.json", sweep_named(other ? "b" : "a"));
+    }
+  });
+  for (int i = 0; i < 60; ++i) {
+    const auto sweep = read_sweep(sweep_folder() / "sweep.json");
+    ASSERT_TRUE(sweep.has_value()) << sweep.error().where << ": " << sweep.error().message;
+    ASSERT_EQ(sweep->inputs.at(0).hash, sha256(sweep_named(sweep->name)));
+    ASSERT_EQ(sweep->inputs.at(1).hash, sha256(scenario_named(sweep->scenario.name)));
+  }
 }
 
 }  // namespace
