@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 #include <utility>
+#include <variant>
 
 #include "cli/command.h"
 #include "cli/progress.h"
@@ -74,33 +75,19 @@ Expected<ValidationReport> report_of(const ValidateOptions& options) {
   return report;
 }
 
+std::string cell_of(std::monostate) { return ""; }
+std::string cell_of(bool value) { return value ? "true" : "false"; }
+std::string cell_of(int value) { return std::to_string(value); }
+std::string cell_of(double value) { return csv_number(value); }
+std::string cell_of(const std::string& value) { return value; }
+
 CsvRow row_of_run(const ValidationRow& row) {
-  const auto held_out = [&row](auto HeldOut::*field) {
-    return row.held_out ? std::optional((*row.held_out).*field) : std::nullopt;
-  };
-  return {{"file", row.file},
-          {"name", row.name},
-          {"source", row.source},
-          {"release", row.release},
-          {"device", row.device},
-          {"devices", std::to_string(row.devices)},
-          {"stack", row.stack},
-          {"size", row.size},
-          {"parallelism", row.parallelism},
-          {"predicted_step_time_s", csv_number(row.predicted)},
-          {"step_time_low_s", csv_number(row.low)},
-          {"step_time_high_s", csv_number(row.high)},
-          {"measured_step_time_s", csv_number(row.measured)},
-          {"error", csv_number(row.error)},
-          {"held_out_step_time_s", csv_number(held_out(&HeldOut::predicted))},
-          {"held_out_step_time_low_s", csv_number(held_out(&HeldOut::low))},
-          {"held_out_step_time_high_s", csv_number(held_out(&HeldOut::high))},
-          {"held_out_error", csv_number(held_out(&HeldOut::error))},
-          {"predicted_peak_memory_bytes", csv_number(row.predicted_memory)},
-          {"measured_peak_memory_bytes", csv_number(row.measured_memory)},
-          {"memory_error", csv_number(row.memory_error)},
-          {"feasible", row.predicted ? (row.feasible ? "true" : "false") : ""},
-          {"note", row.note}};
+  CsvRow cells;
+  for (const ValidationField& field : fields_of(row)) {
+    cells.emplace_back(field.key,
+                       std::visit([](const auto& value) { return cell_of(value); }, field.value));
+  }
+  return cells;
 }
 
 std::string csv_of(const ValidationReport& report) {

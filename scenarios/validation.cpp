@@ -233,4 +233,40 @@ ValidationReport summarise(std::vector<ValidationRow> rows) {
   return report;
 }
 
+std::vector<ValidationField> fields_of(const ValidationRow& row) {
+  using Value = decltype(ValidationField::value);
+  const auto text = [](const std::string& t) { return t.empty() ? Value() : Value(t); };
+  const auto ratio = [](std::optional<double> r) { return r ? Value(*r) : Value(); };
+  const auto number = [](const auto& quantity) {
+    return quantity ? Value(quantity->value()) : Value();
+  };
+  const auto left_out = [&row](Seconds HeldOut::*time) {
+    return row.held_out ? Value(((*row.held_out).*time).value()) : Value();
+  };
+  return {{"name", row.name},
+          {"file", row.file},
+          {"source", text(row.source)},
+          {"release", text(row.release)},
+          {"device", row.device},
+          {"devices", row.devices},
+          {"stack", row.stack},
+          {"experts", row.experts},
+          {"size", row.size},
+          {"parallelism", row.parallelism},
+          {"predicted_step_time_s", number(row.predicted)},
+          {"step_time_low_s", number(row.low)},
+          {"step_time_high_s", number(row.high)},
+          {"measured_step_time_s", number(row.measured)},
+          {"error", ratio(row.error)},
+          {"predicted_peak_memory_bytes", number(row.predicted_memory)},
+          {"measured_peak_memory_bytes", number(row.measured_memory)},
+          {"memory_error", ratio(row.memory_error)},
+          {"feasible", row.predicted ? Value(row.feasible) : Value()},
+          {"note", text(row.note)},
+          {"held_out_step_time_s", left_out(&HeldOut::predicted), true},
+          {"held_out_step_time_low_s", left_out(&HeldOut::low), true},
+          {"held_out_step_time_high_s", left_out(&HeldOut::high), true},
+          {"held_out_error", row.held_out ? Value(row.held_out->error) : Value(), true}};
+}
+
 }  // namespace trainyard

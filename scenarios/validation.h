@@ -6,6 +6,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <variant>
 #include <vector>
 
 #include "model/calibration/interval_fit.h"
@@ -92,5 +94,13 @@ struct ValidationReport {
 };
 
 ValidationReport summarise(std::vector<ValidationRow> rows);
+
+// What results have of a row, by key and in their order; monostate: unknown. SI numbers.
+struct ValidationField {
+  std::string_view key;
+  std::variant<std::monostate, bool, int, double, std::string> value;
+  bool of_held_out = false;
+};
+std::vector<ValidationField> fields_of(const ValidationRow& row);
 
 }  // namespace trainyard

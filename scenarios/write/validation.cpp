@@ -1,3 +1,6 @@
+#include <type_traits>
+#include <variant>
+
 #include "scenarios/json_document.h"
 #include "scenarios/output.h"
 #include "scenarios/write/result_json.h"
@@ -8,7 +11,6 @@ namespace {
 Json number_or_null(const std::optional<double>& number) {
   return number ? Json(*number) : Json(nullptr);
 }
-Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 // `json` with the errors of `summary`; those of left-out sources only where they were left out.
 Json with_errors(Json json, const ErrorSummary& summary) {
@@ -30,32 +32,22 @@ Json with_errors(Json json, const ErrorSummary& summary) {
 Json file_json(const FileSummary& file) { return with_errors({{"file", file.file}}, file); }
 Json slice_json(const SliceSummary& slice) { return with_errors({{"name", slice.name}}, slice); }
 
+Json json_of(const ValidationField& field) {
+  return std::visit(
+      [](const auto& value) {
+        if constexpr (std::is_same_v<decltype(value), const std::monostate&>) {
+          return Json(nullptr);
+        } else {
+          return Json(value);
+        }
+      },
+      field.value);
+}
+
 Json row_json(const ValidationRow& row) {
-  Json json = {{"name", row.name},
-               {"file", row.file},
-               {"source", text_or_null(row.source)},
-               {"release", text_or_null(row.release)},
-               {"device", row.device},
-               {"devices", row.devices},
-               {"stack", row.stack},
-               {"experts", row.experts},
-               {"size", row.size},
-               {"parallelism", row.parallelism},
-               {"predicted_step_time_s", number_or_null(row.predicted)},
-               {"step_time_low_s", number_or_null(row.low)},
-               {"step_time_high_s", number_or_null(row.high)},
-               {"measured_step_time_s", number_or_null(row.measured)},
-               {"error", number_or_null(row.error)},
-               {"predicted_peak_memory_bytes", number_or_null(row.predicted_memory)},
-               {"measured_peak_memory_bytes", number_or_null(row.measured_memory)},
-               {"memory_error", number_or_null(row.memory_error)},
-               {"feasible", row.predicted ? Json(row.feasible) : Json(nullptr)},
-               {"note", text_or_null(row.note)}};
-  if (row.held_out) {
-    json["held_out_step_time_s"] = row.held_out->predicted.value();
-    json["held_out_step_time_low_s"] = row.held_out->low.value();
-    json["held_out_step_time_high_s"] = row.held_out->high.value();
-    json["held_out_error"] = row.held_out->error;
+  Json json = Json::object();
+  for (const ValidationField& field : fields_of(row)) {
+    if (!field.of_held_out || row.held_out) json[std::string(field.key)] = json_of(field);
   }
   return json;
 }

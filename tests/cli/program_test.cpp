@@ -275,6 +275,27 @@ TEST(Program, LeavesOneSourceOutAndPlots) {
             std::string::npos);
 }
 
+TEST(Program, ValidatesAsCsvUnderTheKeysOfJson) {
+  const std::string measured = R"(, "measured": { "step_time": "10 s", "source": "none" })";
+  const std::filesystem::path one = small_scenario(kPlan + measured);
+  const std::filesystem::path other = write_scratch("other.json", read_text(one));
+  const std::string command =
+      "validate --leave-one-source-out " + quoted(one) + " " + quoted(other) + " --format ";
+  const Ran csv = run_trainyard(command + "csv");
+  const Ran json = run_trainyard(command + "json");
+  ASSERT_EQ(csv.status, 0) << csv.err;
+  ASSERT_EQ(json.status, 0) << json.err;
+  const auto row = nlohmann::ordered_json::parse(json.out).at("rows").at(0);
+  std::string head;
+  for (const auto& [key, value] : row.items()) head += (head.empty() ? "" : ",") + key;
+  const std::vector<std::string> lines = lines_of(csv.out);
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_EQ(lines[0], head);
+  const auto stack_and_experts = fmt::format(",{},false,", row.at("stack").get<std::string>());
+  EXPECT_EQ(row.at("experts"), false);
+  EXPECT_NE(lines[1].find(stack_and_experts), std::string::npos) << lines[1];
+}
+
 TEST(Program, CannotLeaveOutTheOnlySource) {
   const std::filesystem::path plot = scratch_folder() / "none.svg";
   expect_one_line_error(run_trainyard("validate --leave-one-source-out --plot " + quoted(plot) +
