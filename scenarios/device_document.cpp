@@ -44,20 +44,9 @@ std::string kept_parts(std::string_view pointer, const Json& before, std::string
 }  // namespace
 
 Expected<DeviceDocument> read_device(const std::string& reference, std::string_view asker) {
-  const Document command_line{std::string(asker), std::filesystem::current_path() / "-", nullptr};
-  auto opened = open_reference("device", reference, {&command_line, ""});
-  if (!opened) return tl::unexpected(std::move(opened.error()));
-  OpenDocument& document = **opened;
-  if (auto fits = check(device_section().spec(), document.value, document.root()); !fits) {
-    return tl::unexpected(std::move(fits.error()));
-  }
-  DeviceDocument result;
-  if (auto done = device_section().read(document.value, result.device, document.root()); !done) {
-    return tl::unexpected(std::move(done.error()));
-  }
-  if (result.device.name.empty()) result.device.name = reference;
-  result.value = std::move(document.value);
-  return result;
+  auto named = read_named(device_section(), reference, asker);
+  if (!named) return tl::unexpected(std::move(named.error()));
+  return DeviceDocument{std::move(named->content), std::move(named->value)};
 }
 
 std::string device_document(const Device& device, const DeviceDocument& original,

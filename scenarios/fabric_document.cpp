@@ -258,26 +258,18 @@ std::string provenance_of(const FabricToFit& fabric, const FabricRows& rows,
 }  // namespace
 
 Expected<FabricToFit> read_fabric(const std::string& reference, std::string_view asker) {
-  const Document command_line{std::string(asker), std::filesystem::current_path() / "-", nullptr};
-  auto opened = open_reference("fabric", reference, {&command_line, ""});
-  if (!opened) return tl::unexpected(std::move(opened.error()));
-  OpenDocument& document = **opened;
-  if (auto fits = check(fabric_section().spec(), document.value, document.root()); !fits) {
-    return tl::unexpected(std::move(fits.error()));
-  }
-  FabricDocument fabric;
-  if (auto done = fabric_section().read(document.value, fabric, document.root()); !done) {
-    return tl::unexpected(std::move(done.error()));
-  }
+  auto named = read_named(fabric_section(), reference, asker);
+  if (!named) return tl::unexpected(std::move(named.error()));
+  FabricDocument& fabric = named->content;
   if (!fabric.measured) {
-    return document.root().error(
-        "found no \"measured\"; allowed: the nodes and the source of the rows");
+    return failure(named->file,
+                   "found no \"measured\"; allowed: the nodes and the source of the rows");
   }
   const FabricMeasured& measured = *fabric.measured;
-  return FabricToFit{fabric.name.empty() ? reference : fabric.name,
+  return FabricToFit{std::move(fabric.name),
                      measured.source,
                      {cluster_of(measured.node, 1, fabric.inter), measured.algorithm},
-                     std::move(document.value)};
+                     std::move(named->value)};
 }
 
 Expected<FabricRows> read_fabric_rows(const std::filesystem::path& file, std::string_view source) {

@@ -52,20 +52,9 @@ std::string provenance(std::span<const MeasuredRun> runs, const StackFit& fit,
 }  // namespace
 
 Expected<StackDocument> read_stack(const std::string& reference, std::string_view asker) {
-  const Document command_line{std::string(asker), std::filesystem::current_path() / "-", nullptr};
-  auto opened = open_reference("stack", reference, {&command_line, ""});
-  if (!opened) return tl::unexpected(std::move(opened.error()));
-  OpenDocument& document = **opened;
-  if (auto fits = check(stack_section().spec(), document.value, document.root()); !fits) {
-    return tl::unexpected(std::move(fits.error()));
-  }
-  StackDocument result;
-  if (auto done = stack_section().read(document.value, result.stack, document.root()); !done) {
-    return tl::unexpected(std::move(done.error()));
-  }
-  if (result.stack.name.empty()) result.stack.name = reference;
-  result.value = std::move(document.value);
-  return result;
+  auto named = read_named(stack_section(), reference, asker);
+  if (!named) return tl::unexpected(std::move(named.error()));
+  return StackDocument{std::move(named->content), std::move(named->value)};
 }
 
 Expected<std::vector<MeasuredRun>> runs_on(const Stack& stack,

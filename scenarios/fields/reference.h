@@ -92,6 +92,33 @@ Expected<void> read_reference(const Section<S>& section, const Json& value, S& t
   return detail::read_document(section, text, target, place);
 }
 
+// A document that the command line names.
+template <typename S>
+struct NamedDocument {
+  S content;         // named as it was asked for where it has no name of its own
+  Json value;        // as it was written, its tag taken off
+  std::string file;  // as error lines name it
+};
+
+// A catalog name, or a path relative to the working folder. `asker` is whose value `reference` is
+// ("--device"), for the error line.
+template <typename S>
+Expected<NamedDocument<S>> read_named(const Section<S>& section, const std::string& reference,
+                                      std::string_view asker) {
+  const Document command_line{std::string(asker), std::filesystem::current_path() / "-", nullptr};
+  auto opened = open_reference(section.spec().name, reference, {&command_line, ""});
+  if (!opened) return tl::unexpected(std::move(opened.error()));
+  OpenDocument& document = **opened;
+  NamedDocument<S> named;
+  auto done = check(section.spec(), document.value, document.root());
+  if (done) done = section.read(document.value, named.content, document.root());
+  if (!done) return tl::unexpected(std::move(done.error()));
+  if (named.content.name.empty()) named.content.name = reference;
+  named.value = std::move(document.value);
+  named.file = document.document.name;
+  return named;
+}
+
 // Whether `text`, which is to be written to `file`, reads as a document of `section`; the error
 // says where it does not.
 template <typename S>
