@@ -137,6 +137,7 @@ void check_accelerate(const Scenario& scenario, const Plan& plan, Refusals& refu
   refuse_pipeline(plan, refusals);
   refuse_experts(plan, refusals);
   refuse_common(scenario, plan, refusals);
+  refuse_capacity_and_passes(plan, refusals);
   refuse_names(refusals, "/training/precision", training.precision.name,
                {"bf16", "fp16", "fp32", "fp8"});
   if (plan.sequence_parallel) refusals.add("/plan/sequence_parallel", "true", "false");

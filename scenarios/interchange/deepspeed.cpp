@@ -243,6 +243,7 @@ void check_deepspeed(const Scenario& scenario, const Plan& plan, Refusals& refus
   refuse_pipeline(plan, refusals);
   refuse_experts(plan, refusals);
   refuse_common(scenario, plan, refusals);
+  refuse_capacity_and_passes(plan, refusals);
   refuse_names(refusals, "/training/precision", training.precision.name, {"bf16", "fp16", "fp32"});
   refuse_names(refusals, "/training/optimizer", training.optimizer.name,
                {"adam", "adamw", "lion", "muon", "sgd"});

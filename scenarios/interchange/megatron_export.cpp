@@ -164,13 +164,7 @@ void check_training(const Scenario& scenario, Refusals& refusals) {
 }
 
 void check_rest(const Scenario& scenario, const Plan& plan, Refusals& refusals) {
-  refuse_recompute_per_stage(plan, refusals);
-  if (!plan.collective.empty()) {
-    refusals.add("/plan/collective", fmt::format("\"{}\"", plan.collective), "NCCL's own choice");
-  }
-  if (!plan.optimizer_barrier && scenario.job.training.stack.optimizer_barrier) {
-    refusals.add("/plan/optimizer_barrier", "false", "true");
-  }
+  refuse_common(scenario, plan, refusals);
   if (plan.zero_stage >= 2 && plan.pipeline_parallel > 1) {
     refusals.add(
         "/plan/zero_stage",

@@ -28,21 +28,21 @@ void refuse_names(Refusals& refusals, std::string pointer, std::string_view foun
                fmt::format("{}", fmt::join(allowed, ", ")));
 }
 
-void refuse_recompute_per_stage(const Plan& plan, Refusals& refusals) {
-  if (plan.recompute_per_stage.empty()) return;
-  refusals.add("/plan/recompute", "a policy for each stage", "one for all stages");
-}
-
 void refuse_common(const Scenario& scenario, const Plan& plan, Refusals& refusals) {
-  refuse_recompute_per_stage(plan, refusals);
-  if (plan.capacity_factor > 0) {
-    refusals.add("/plan/capacity_factor", fmt::format("{}", plan.capacity_factor), "none");
+  if (!plan.recompute_per_stage.empty()) {
+    refusals.add("/plan/recompute", "a policy for each stage", "one for all stages");
   }
   if (!plan.collective.empty()) {
     refusals.add("/plan/collective", fmt::format("\"{}\"", plan.collective), "NCCL's own choice");
   }
   if (!plan.optimizer_barrier && scenario.job.training.stack.optimizer_barrier) {
     refusals.add("/plan/optimizer_barrier", "false", "true");
+  }
+}
+
+void refuse_capacity_and_passes(const Plan& plan, Refusals& refusals) {
+  if (plan.capacity_factor > 0) {
+    refusals.add("/plan/capacity_factor", fmt::format("{}", plan.capacity_factor), "none");
   }
   if (plan.passes) refusals.add("/plan/schedule", "a pass list of its own", "a schedule's name");
 }

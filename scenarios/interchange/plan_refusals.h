@@ -14,9 +14,10 @@ void refuse_pipeline(const Plan& plan, Refusals& refusals);  // any
 void refuse_experts(const Plan& plan, Refusals& refusals);   // any expert parallelism
 void refuse_names(Refusals& refusals, std::string pointer, std::string_view found,
                   std::initializer_list<std::string_view> allowed);
-void refuse_recompute_per_stage(const Plan& plan, Refusals& refusals);
-// Recomputation stage by stage, a capacity factor, a collective algorithm, an optimizer without
-// barrier, a pass list.
+// What no target can say: recomputation stage by stage, a collective algorithm, an optimizer
+// without barrier.
 void refuse_common(const Scenario& scenario, const Plan& plan, Refusals& refusals);
+// A capacity factor, a pass list.
+void refuse_capacity_and_passes(const Plan& plan, Refusals& refusals);
 
 }  // namespace trainyard

@@ -101,6 +101,7 @@ void check_experts(const Plan& plan, bool experts, Refusals& refusals) {
 void check_torchtitan(const Scenario& scenario, const Plan& plan, Refusals& refusals) {
   const Training& training = scenario.job.training;
   refuse_common(scenario, plan, refusals);
+  refuse_capacity_and_passes(plan, refusals);
   refuse_names(refusals, "/training/precision", training.precision.name,
                {"bf16", "fp32", "fp8", "mxfp8"});
   refuse_names(refusals, "/training/optimizer", training.optimizer.name, {"adam", "adamw"});
