@@ -8,7 +8,6 @@
 
 #include "model/first_exception.h"
 #include "scenarios/sweep/answer.h"
-#include "scenarios/sweep/lease_queue.h"
 
 namespace trainyard {
 namespace {
@@ -99,12 +98,28 @@ Expected<void> write_all(LeaseExchange& exchange, SweepWriter& writer) {
   return {};
 }
 
-}  // namespace
-
+// As many points as take some milliseconds.
 std::int64_t lease_size(const Sweep& sweep, std::int64_t missing, int workers) {
   const bool quick = sweep.document.evaluate == Evaluation::estimate && sweep.scenario.plan;
   const std::int64_t even = missing / (std::int64_t{8} * workers);
   return quick ? std::clamp(even, std::int64_t{1}, kMostPointsLeased) : 1;
+}
+
+}  // namespace
+
+Expected<SweepStart> start_sweep(const Sweep& sweep, SweepStore& store, int workers) {
+  auto gaps = store.missing(sweep.points);
+  if (!gaps) return tl::unexpected(gaps.error());
+  const std::int64_t missing = points_of(*gaps);
+  return SweepStart{{std::move(*gaps), lease_size(sweep, missing, workers)},
+                    {.points = sweep.points, .found = sweep.points - missing}};
+}
+
+Expected<SweepOutcome> end_sweep(const Expected<void>& run, SweepStore& store,
+                                 const SweepOutcome& outcome) {
+  const auto committed = store.commit();
+  if (!run) return tl::unexpected(run.error());
+  return committed ? Expected<SweepOutcome>(outcome) : tl::unexpected(committed.error());
 }
 
 std::optional<AnsweredLease> answer_lease(PointAnswerer& answerer, Lease lease,
@@ -137,13 +152,11 @@ Expected<void> SweepWriter::commit_when_due() {
 
 Expected<SweepOutcome> run_sweep(const Sweep& sweep, SweepStore& store,
                                  const SweepOptions& options) {
-  auto gaps = store.missing(sweep.points);
-  if (!gaps) return tl::unexpected(gaps.error());
-  const std::int64_t missing = points_of(*gaps);
-  SweepOutcome outcome{.points = sweep.points, .found = sweep.points - missing};
-  if (missing == 0) return outcome;
-  LeaseExchange exchange({std::move(*gaps), lease_size(sweep, missing, options.workers)},
-                         options.workers);
+  auto start = start_sweep(sweep, store, options.workers);
+  if (!start) return tl::unexpected(start.error());
+  SweepOutcome& outcome = start->outcome;
+  if (outcome.complete()) return outcome;
+  LeaseExchange exchange(std::move(start->queue), options.workers);
   FirstException failed;
   std::vector<std::jthread> threads;
   const StopAtEnd stop_at_end(exchange);
@@ -155,12 +168,12 @@ Expected<SweepOutcome> run_sweep(const Sweep& sweep, SweepStore& store,
     });
   }
   SweepWriter writer(store, options, outcome);
-  auto written = write_all(exchange, writer);
+  const auto written = write_all(exchange, writer);
   exchange.stop();
   threads.clear();
-  if (written) written = store.commit();
+  auto ended = end_sweep(written, store, outcome);
   failed.rethrow();
-  return written ? Expected<SweepOutcome>(outcome) : tl::unexpected(written.error());
+  return ended;
 }
 
 }  // namespace trainyard

@@ -7,6 +7,7 @@
 #include <functional>
 #include <string>
 
+#include "scenarios/sweep/lease_queue.h"
 #include "scenarios/sweep/store.h"
 #include "scenarios/sweep/sweep.h"
 
@@ -40,8 +41,16 @@ struct SweepOutcome {
 Expected<SweepOutcome> run_sweep(const Sweep& sweep, SweepStore& store,
                                  const SweepOptions& options);
 
-// Points of a lease: as many as take some milliseconds.
-std::int64_t lease_size(const Sweep& sweep, std::int64_t missing, int workers);
+// What is missing, for workers to lease.
+struct SweepStart {
+  LeaseQueue queue;
+  SweepOutcome outcome;  // so far
+};
+Expected<SweepStart> start_sweep(const Sweep& sweep, SweepStore& store, int workers);
+
+// Commits what was answered, whatever ended the run, and says how it ended.
+Expected<SweepOutcome> end_sweep(const Expected<void>& run, SweepStore& store,
+                                 const SweepOutcome& outcome);
 
 // Rows of a lease; stops early, with nothing, when interrupted.
 std::optional<AnsweredLease> answer_lease(PointAnswerer& answerer, Lease lease,

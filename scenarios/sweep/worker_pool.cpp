@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "scenarios/sweep/answer.h"
-#include "scenarios/sweep/lease_queue.h"
 
 namespace trainyard {
 namespace {
@@ -236,17 +235,12 @@ class WorkerPool::Run {
 
 Expected<SweepOutcome> WorkerPool::run(const Sweep& sweep, SweepStore& store,
                                        const SweepOptions& options) {
-  auto gaps = store.missing(sweep.points);
-  if (!gaps) return tl::unexpected(gaps.error());
-  const std::int64_t missing = points_of(*gaps);
-  SweepOutcome outcome{.points = sweep.points, .found = sweep.points - missing};
-  const std::int64_t size = lease_size(sweep, missing, static_cast<int>(workers_.size()));
-  Run run(sweep, workers_, LeaseQueue(std::move(*gaps), size), SweepWriter(store, options, outcome),
-          outcome);
-  auto done = run.until_done(options.interrupted);
-  auto committed = store.commit();
-  if (!done) return tl::unexpected(done.error());
-  return committed ? Expected<SweepOutcome>(outcome) : tl::unexpected(committed.error());
+  auto start = start_sweep(sweep, store, static_cast<int>(workers_.size()));
+  if (!start) return tl::unexpected(start.error());
+  SweepOutcome& outcome = start->outcome;
+  Run run(sweep, workers_, std::move(start->queue), SweepWriter(store, options, outcome), outcome);
+  const auto done = run.until_done(options.interrupted);
+  return end_sweep(done, store, outcome);
 }
 
 }  // namespace trainyard
