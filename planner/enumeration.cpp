@@ -200,14 +200,11 @@ class Enumerator {
   }
 
   std::vector<ContextAlgorithm> context_choices(int context, int tensor) const {
-    const std::pair<std::string_view, ContextAlgorithm> all[] = {
-        {"ring", ContextAlgorithm::ring},
-        {"all-gather", ContextAlgorithm::all_gather},
-        {"ulysses", ContextAlgorithm::ulysses}};
     std::vector<ContextAlgorithm> choices;
-    for (const auto& [name, algorithm] : all) {
+    for (std::size_t i = 0; i < kContextAlgorithms.size(); ++i) {
+      const auto algorithm = static_cast<ContextAlgorithm>(i);
       const bool has_heads = job_.model.attention_heads / tensor % context == 0;
-      if (allowed(space_.context_parallel_algorithm, name) &&
+      if (allowed(space_.context_parallel_algorithm, name_of(algorithm)) &&
           (has_heads || algorithm != ContextAlgorithm::ulysses)) {
         choices.push_back(algorithm);
       }

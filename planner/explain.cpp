@@ -4,33 +4,6 @@
 #include <cmath>
 
 namespace trainyard {
-namespace {
-
-constexpr std::array kParts = {
-    BreakdownPart{"compute", "computing the layers", &Breakdown::compute},
-    BreakdownPart{"embedding_head", "embedding and output head", &Breakdown::embedding_head},
-    BreakdownPart{"tensor_parallel", "tensor-parallel communication", &Breakdown::tensor_parallel},
-    BreakdownPart{"context_parallel", "context-parallel communication",
-                  &Breakdown::context_parallel},
-    BreakdownPart{"expert_parallel", "expert-parallel communication", &Breakdown::expert_parallel},
-    BreakdownPart{"pipeline", "pipeline communication", &Breakdown::pipeline},
-    BreakdownPart{"data_parallel", "data-parallel communication", &Breakdown::data_parallel},
-    BreakdownPart{"optimizer", "the optimizer step", &Breakdown::optimizer},
-    BreakdownPart{"recompute", "recomputation", &Breakdown::recompute},
-    BreakdownPart{"offload", "offload traffic", &Breakdown::offload},
-    BreakdownPart{"launch", "kernel launch by the host", &Breakdown::launch},
-    BreakdownPart{"bubble", "the pipeline bubble", &Breakdown::bubble},
-    BreakdownPart{"other", "other fixed times", &Breakdown::other},
-};
-
-}  // namespace
-
-std::span<const BreakdownPart> breakdown_parts() { return kParts; }
-
-bool is_useful(const BreakdownPart& part) {
-  return part.time == &Breakdown::compute || part.time == &Breakdown::embedding_head;
-}
-
 std::optional<Infeasible> infeasibility(const Estimate& estimate, const Cluster& cluster) {
   if (estimate.feasible) {
     return std::nullopt;
@@ -59,7 +32,7 @@ std::vector<PartDifference> part_differences(const Breakdown& winner, const Brea
   // Below a ten-thousandth of the step a difference explains nothing.
   constexpr double kNegligible = 1e-4;
   std::vector<PartDifference> differences;
-  for (const BreakdownPart& part : kParts) {
+  for (const BreakdownPart& part : breakdown_parts()) {
     const PartDifference difference{&part, winner.*part.time, other.*part.time};
     if (std::abs(difference.lost() / step) > kNegligible) differences.push_back(difference);
   }
@@ -81,7 +54,7 @@ Limits limits(const Breakdown& breakdown) {
   const auto larger = [&](const BreakdownPart& part, const BreakdownPart* than) {
     return breakdown.*part.time > (than == nullptr ? Seconds(0) : breakdown.*than->time);
   };
-  for (const BreakdownPart& part : kParts) {
+  for (const BreakdownPart& part : breakdown_parts()) {
     if (larger(part, limits.largest)) {
       limits.largest = &part;
     }

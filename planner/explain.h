@@ -11,19 +11,10 @@
 #include <string_view>
 #include <vector>
 
+#include "model/cost/breakdown.h"
 #include "planner/planner.h"
 
 namespace trainyard {
-
-// The parts of a breakdown under the names of their keys in documents.
-struct BreakdownPart {
-  std::string_view key;    // "tensor_parallel"
-  std::string_view label;  // "tensor-parallel communication"
-  Seconds Breakdown::*time;
-};
-std::span<const BreakdownPart> breakdown_parts();
-// Layers, embedding and head: what a step is for. All else is overhead.
-bool is_useful(const BreakdownPart& part);
 
 // A stage that does not fit the device, or all that lies on the hosts of a node: the answer is no.
 struct Infeasible {

@@ -83,11 +83,6 @@ constexpr std::array kMoves = {
     Move{"expert_tensor_parallel", number<&PlanRequest::expert_tensor_parallel>, false, nullptr},
 };
 
-constexpr std::pair<std::string_view, RecomputeMode> kRecomputations[] = {
-    {"none", RecomputeMode::none},
-    {"selective", RecomputeMode::selective},
-    {"full", RecomputeMode::full}};
-
 struct Neighbour {
   std::string change;
   PlanRequest request;
@@ -98,9 +93,7 @@ void drop_stages(Neighbour& next) {
   PlanRequest& request = next.request;
   if (request.recompute_per_stage.empty()) return;
   request.recompute_per_stage.clear();
-  for (const auto& [name, mode] : kRecomputations) {
-    if (mode == request.recompute.mode) next.change += fmt::format(", recompute {}", name);
-  }
+  next.change += fmt::format(", recompute {}", name_of(request.recompute.mode));
 }
 
 bool halve(int& value) {
@@ -159,9 +152,10 @@ std::vector<Neighbour> neighbours(const Plan& plan) {
     result.push_back({"everything on the device", from});
     result.back().request.offload = {};
   }
-  for (const auto& [name, mode] : kRecomputations) {
+  for (const RecomputeMode mode :
+       {RecomputeMode::none, RecomputeMode::selective, RecomputeMode::full}) {
     if (mode != plan.recompute.mode || !plan.recompute_per_stage.empty()) {
-      result.push_back({fmt::format("recompute {}", name), from});
+      result.push_back({fmt::format("recompute {}", name_of(mode)), from});
       result.back().request.recompute = {.mode = mode};
       result.back().request.recompute_per_stage.clear();
     }

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "cli/text/plan.h"
-#include "planner/explain.h"
+#include "model/cost/breakdown.h"
 
 namespace trainyard {
 namespace {

@@ -8,7 +8,7 @@
 #include "cli/text/columns.h"
 #include "cli/text/sweep.h"
 #include "cli/text/table.h"
-#include "planner/explain.h"
+#include "model/cost/breakdown.h"
 
 namespace trainyard {
 namespace {

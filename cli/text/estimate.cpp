@@ -10,6 +10,7 @@
 #include "cli/text/table.h"
 #include "model/cost/estimate.h"
 #include "model/cost/interval.h"
+#include "model/cost/memory.h"
 #include "model/schedule/schedule.h"
 #include "model/units.h"
 #include "planner/auto_schedule.h"
@@ -80,31 +81,13 @@ std::string run_words(const Training& training, const Estimate& estimate) {
   return words;
 }
 
-struct MemoryKindColumn {
-  std::string_view label;  // of a row
-  std::string_view head;   // of a column
-  Bytes MemoryByKind::*bytes;
-};
-
-constexpr MemoryKindColumn kMemoryKinds[] = {
-    {"parameters", "param", &MemoryByKind::parameters},
-    {"gradients", "grad", &MemoryByKind::gradients},
-    {"optimizer", "optim", &MemoryByKind::optimizer},
-    {"activations", "activ", &MemoryByKind::activations},
-    {"recomputation", "recomp", &MemoryByKind::recomputation},
-    {"logits", "logits", &MemoryByKind::logits},
-    {"buffers", "buffer", &MemoryByKind::buffers},
-    {"fragmentation", "fragm", &MemoryByKind::fragmentation},
-    {"runtime", "runtime", &MemoryByKind::runtime},
-};
-
 using Cells = std::vector<std::string>;
 
 // Everything but the stage's number.
 Cells stage_cells(const Estimate& estimate, std::size_t stage) {
   const MemoryByKind& memory = estimate.stages[stage].memory.at_peak;
   Cells cells = {fmt::format("{}", estimate.held[stage].layers)};
-  for (const MemoryKindColumn& kind : kMemoryKinds) {
+  for (const KindOfMemory& kind : kKindsOfMemory) {
     const Bytes bytes = memory.*kind.bytes;
     cells.push_back(bytes > Bytes(0) ? gib(bytes) : "·");
   }
@@ -283,10 +266,10 @@ std::string memory_bars(const Estimate& estimate, Bytes capacity, const Style& s
   const auto row = [&](std::string_view label, Bytes bytes, const std::string& filled) {
     table.add_row({std::string(label), gib(bytes), percent(bytes / capacity), filled});
   };
-  for (const MemoryKindColumn& kind : kMemoryKinds) {
+  for (const KindOfMemory& kind : kKindsOfMemory) {
     const Bytes bytes = memory.*kind.bytes;
     if (bytes > Bytes(0)) {
-      row(kind.label, bytes, style.work(bar(bytes / capacity, kBarWidth)));
+      row(kind.key, bytes, style.work(bar(bytes / capacity, kBarWidth)));
     }
   }
   table.add_rule();
@@ -298,7 +281,7 @@ std::string memory_bars(const Estimate& estimate, Bytes capacity, const Style& s
 
 std::string stage_table(const Estimate& estimate, const Style& style) {
   std::vector<Column> columns = {{"stage", "", Align::left}, {"layers"}};
-  for (const MemoryKindColumn& kind : kMemoryKinds) {
+  for (const KindOfMemory& kind : kKindsOfMemory) {
     columns.push_back({std::string(kind.head), "GiB"});
   }
   columns.push_back({"peak", "GiB"});
@@ -351,11 +334,11 @@ std::string verdict(const Estimate& estimate, const Cluster& cluster, const Styl
 std::string most_memory(const Estimate& estimate, const Style& style) {
   const MemoryByKind& memory =
       estimate.stages[static_cast<std::size_t>(estimate.fullest_stage)].memory.at_peak;
-  std::vector<MemoryKindColumn> kinds(std::begin(kMemoryKinds), std::end(kMemoryKinds));
+  auto kinds = kKindsOfMemory;
   std::ranges::stable_sort(
       kinds, [&](const auto& a, const auto& b) { return memory.*a.bytes > memory.*b.bytes; });
-  const auto words = [&](const MemoryKindColumn& kind) {
-    return fmt::format("{} ({} %)", kind.label, percent(memory.*kind.bytes / memory.device()));
+  const auto words = [&](const KindOfMemory& kind) {
+    return fmt::format("{} ({} %)", kind.key, percent(memory.*kind.bytes / memory.device()));
   };
   return style.strong(
       wrap(fmt::format("Most of it: {}, then {}.", words(kinds[0]), words(kinds[1]))));

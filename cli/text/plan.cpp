@@ -14,18 +14,6 @@ namespace {
 
 constexpr std::string_view kAllRanks = "all";  // that hold the same states share them out
 
-std::string_view algorithm_name(ContextAlgorithm algorithm) {
-  switch (algorithm) {
-    case ContextAlgorithm::ring:
-      return "ring";
-    case ContextAlgorithm::all_gather:
-      return "all-gather";
-    case ContextAlgorithm::ulysses:
-      return "ulysses";
-  }
-  return "";
-}
-
 std::vector<std::string> degree_words(const Plan& plan) {
   const std::pair<std::string_view, int> degrees[] = {
       {"tp", plan.tensor_parallel},   {"cp", plan.context_parallel},
@@ -37,7 +25,7 @@ std::vector<std::string> degree_words(const Plan& plan) {
       words.push_back(fmt::format("{} {}", name, count(degree)));
     }
     if (name == "cp" && degree > 1) {
-      words.back() += fmt::format(" ({})", algorithm_name(plan.context_parallel_algorithm));
+      words.back() += fmt::format(" ({})", name_of(plan.context_parallel_algorithm));
     }
   }
   if (words.empty()) {
@@ -110,8 +98,7 @@ std::vector<std::pair<std::string, std::string>> finer_fields(const Plan& plan) 
       {"sequence_parallel",
        only_if(plan.tensor_parallel > 1, plan.sequence_parallel ? "true" : "false")},
       {"context_parallel_algorithm",
-       only_if(plan.context_parallel > 1,
-               std::string(algorithm_name(plan.context_parallel_algorithm)))},
+       only_if(plan.context_parallel > 1, std::string(name_of(plan.context_parallel_algorithm)))},
       {"sharding_group",
        only_if(sharded, shards_over_all(plan) ? std::string(kAllRanks)
                                               : fmt::format("{}", plan.sharding_group))},

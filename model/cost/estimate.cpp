@@ -340,14 +340,6 @@ int argmax_stage(const Estimate& out, auto&& key) {
   return best;
 }
 
-void scale(Breakdown& parts, double factor) {
-  for (Seconds* part : {&parts.compute, &parts.embedding_head, &parts.tensor_parallel,
-                        &parts.context_parallel, &parts.expert_parallel, &parts.pipeline,
-                        &parts.data_parallel, &parts.recompute, &parts.offload, &parts.launch}) {
-    *part *= factor;
-  }
-}
-
 // Steps of a schedule whose optimizer waits for nobody follow each other at one span; a barrier
 // makes the step the makespan (handbook §8).
 Seconds pipeline_time(const PreparedJob& job, const Plan& plan, const Estimate& out) {
@@ -390,7 +382,7 @@ void fill_step(const PreparedJob& job, const Plan& plan, const PipelineSends& se
   const Seconds busy = slowest.passes.total() * plan.microbatches - hidden;
   Breakdown& parts = out.breakdown;
   parts = slowest.exposed;
-  scale(parts, plan.microbatches);
+  parts *= plan.microbatches;
   parts.expert_parallel -= hidden;
   if (pipeline == Pipeline::scheduled) {
     const Seconds span = pipeline_time(job, plan, out) - hidden_in_ramp(plan, ends);

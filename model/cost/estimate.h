@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/cost/breakdown.h"
 #include "model/cost/kernel_times.h"
 #include "model/cost/known_collectives.h"
 #include "model/cost/memory.h"
@@ -18,27 +19,6 @@
 #include "model/units.h"
 
 namespace trainyard {
-
-struct Breakdown {
-  Seconds compute;          // layers: GEMM, attention, memory-bound operators
-  Seconds embedding_head;   // embedding, output head, cross-entropy
-  Seconds tensor_parallel;  // exposed communication, by kind
-  Seconds context_parallel;
-  Seconds expert_parallel;
-  Seconds pipeline;
-  Seconds data_parallel;
-  Seconds optimizer;
-  Seconds recompute;
-  Seconds offload;
-  Seconds launch;  // the host's share beyond the kernels
-  Seconds bubble;
-  Seconds other;
-
-  Seconds total() const {
-    return compute + embedding_head + tensor_parallel + context_parallel + expert_parallel +
-           pipeline + data_parallel + optimizer + recompute + offload + launch + bubble + other;
-  }
-};
 
 struct StageEstimate {
   StageMemory memory;

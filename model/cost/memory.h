@@ -3,6 +3,9 @@
 // holds in flight; transients, and what the runtime takes. Handbook §7.
 #pragma once
 
+#include <array>
+#include <string_view>
+
 #include "model/cost/layer_cost.h"
 #include "model/cost/stage_parameters.h"
 #include "model/job.h"
@@ -30,6 +33,26 @@ struct MemoryByKind {
   Bytes reserved() const { return allocated() + fragmentation; }
   Bytes device() const { return reserved() + runtime; }  // what the device must have
 };
+
+// The list of them, by the names of their keys in documents.
+struct KindOfMemory {
+  std::string_view key;   // "parameters"
+  std::string_view head;  // of a column: "param"
+  Bytes MemoryByKind::*bytes;
+};
+inline constexpr std::array kKindsOfMemory = {
+    KindOfMemory{"parameters", "param", &MemoryByKind::parameters},
+    KindOfMemory{"gradients", "grad", &MemoryByKind::gradients},
+    KindOfMemory{"optimizer", "optim", &MemoryByKind::optimizer},
+    KindOfMemory{"activations", "activ", &MemoryByKind::activations},
+    KindOfMemory{"recomputation", "recomp", &MemoryByKind::recomputation},
+    KindOfMemory{"logits", "logits", &MemoryByKind::logits},
+    KindOfMemory{"buffers", "buffer", &MemoryByKind::buffers},
+    KindOfMemory{"fragmentation", "fragm", &MemoryByKind::fragmentation},
+    KindOfMemory{"runtime", "runtime", &MemoryByKind::runtime},
+};
+static_assert(sizeof(MemoryByKind) == kKindsOfMemory.size() * sizeof(Bytes),
+              "every kind is in the list");
 
 // When a stage's memory is fullest, its micro-batches in flight being all there: while the output
 // head holds the logits (last stage), or while a layer's backward pass holds its recomputed

@@ -24,9 +24,14 @@ struct Schedule;  // both: model/schedule/schedule.h
 struct PipelineShape;
 struct ListedSchedule;  // model/schedule/listed.h
 
+// Names as documents have them.
 enum class ContextAlgorithm { ring, all_gather, ulysses };
+inline constexpr std::array<std::string_view, 3> kContextAlgorithms{"ring", "all-gather",
+                                                                    "ulysses"};
+constexpr std::string_view name_of(ContextAlgorithm algorithm) {
+  return kContextAlgorithms[static_cast<std::size_t>(algorithm)];
+}
 enum class RecomputeMode { none, selective, full, automatic };
-// As documents have them.
 inline constexpr std::array<std::string_view, 4> kRecomputeModes{"none", "selective", "full",
                                                                  "auto"};
 constexpr std::string_view name_of(RecomputeMode mode) {

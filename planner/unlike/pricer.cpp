@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "model/cost/traffic.h"
-#include "planner/explain.h"
 #include "planner/objective.h"
 #include "planner/request.h"
 #include "planner/unlike/space.h"
@@ -263,7 +262,7 @@ void PipelinePricer::set_breakdown(const std::vector<Estimate>& all, std::size_t
   const Breakdown& slowest = own.stages[as_size(own.slowest_stage)].exposed;
   const Stack& stack = job_.training.stack;
   Breakdown parts = own.stages[stage].exposed;
-  for (const BreakdownPart& part : breakdown_parts()) parts.*part.time *= plan.microbatches;
+  parts *= plan.microbatches;
   for (const auto once :
        {&Breakdown::data_parallel, &Breakdown::pipeline, &Breakdown::expert_parallel}) {
     parts.*once += own.breakdown.*once - slowest.*once * plan.microbatches;

@@ -4,8 +4,8 @@
 #include <numeric>
 #include <utility>
 
+#include "model/cost/breakdown.h"
 #include "model/cost/estimate.h"
-#include "planner/explain.h"
 #include "planner/planner.h"
 #include "planner/request.h"
 #include "planner/unlike/pricer.h"

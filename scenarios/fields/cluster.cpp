@@ -291,20 +291,14 @@ Cluster cluster_of(const Node& node, int nodes, const InterNode& inter) {
   return cluster;
 }
 
-std::array<Named<IntraNodeKind>, kIntraNodeKinds.size()> intra_node_kinds() {
-  std::array<Named<IntraNodeKind>, kIntraNodeKinds.size()> kinds{};
-  for (std::size_t i = 0; i < kinds.size(); ++i) {
-    kinds[i] = {kIntraNodeKinds[i], static_cast<IntraNodeKind>(i)};
-  }
-  return kinds;
-}
-
 const Section<IntraNode>& intra_node_section() {
   using I = IntraNode;
   static const Section<I> section(
       "intra_node", "The links inside a node.",
       {
-          choice("kind", &I::kind, intra_node_kinds(), "how the devices are wired").required(),
+          choice("kind", &I::kind, named<IntraNodeKind>(kIntraNodeKinds),
+                 "how the devices are wired")
+              .required(),
           quantity("bandwidth", &I::bandwidth, "of one device").required(),
           quantity("latency", &I::latency, "α of one message step", Zero::allowed),
       });

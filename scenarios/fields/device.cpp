@@ -252,14 +252,6 @@ const Section<CollectiveCurve>& curve_section() {
   return section;
 }
 
-std::array<Named<DeviceGeneration>, kDeviceGenerations.size()> generations() {
-  std::array<Named<DeviceGeneration>, kDeviceGenerations.size()> named;
-  for (std::size_t i = 0; i < named.size(); ++i) {
-    named[i] = {kDeviceGenerations[i], static_cast<DeviceGeneration>(i)};
-  }
-  return named;
-}
-
 // Kernels of equal peak that differ only in how they round have one set of rates.
 Expected<void> complete_device(Device& device, const Place& /*place*/) {
   auto& gemm = device.rates.gemm;
@@ -277,7 +269,7 @@ const Section<Device>& device_section() {
       {
           text("name", &D::name, "as tables show it").absent("the name of the catalog entry"),
           text("source", &D::source, "where the datasheet figures come from"),
-          choice("generation", &D::generation, generations(),
+          choice("generation", &D::generation, named<DeviceGeneration>(kDeviceGenerations),
                  "whose runs and releases of software it shares")
               .absent("another: intervals are wider, no run of a stack was on such a device"),
           object<peak_section>(
@@ -306,7 +298,7 @@ const Section<Device>& device_section() {
           objects<curve_section>("collectives", &D::collectives,
                                  "fitted curves inside one NVLink domain")
               .absent("the formulas of the algorithms are used"),
-          choice("link_kind", &D::link_kind, intra_node_kinds(),
+          choice("link_kind", &D::link_kind, named<IntraNodeKind>(kIntraNodeKinds),
                  "of the links of `link_bandwidth` that `collectives` were measured on: on a node "
                  "whose links have another bandwidth what bytes take is scaled to it, on another "
                  "kind of links the formulas of the algorithms are used")

@@ -24,8 +24,6 @@ namespace trainyard {
 
 struct SweepDocument;  // scenarios/sweep/sweep_document.h
 
-std::array<Named<IntraNodeKind>, kIntraNodeKinds.size()> intra_node_kinds();
-
 // A node as its maker sells it: devices, the links among them, and its NICs.
 struct Node {
   std::string name;

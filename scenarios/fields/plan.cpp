@@ -159,7 +159,6 @@ Field<PlanRequest> schedule_field() {
 
 std::vector<Field<PlanRequest>> degree_fields() {
   using P = PlanRequest;
-  using Context = Named<ContextAlgorithm>;
   return {
       count("tensor_parallel", &P::tensor_parallel, "t: ranks that share each layer's matrices",
             kDegree),
@@ -167,9 +166,7 @@ std::vector<Field<PlanRequest>> degree_fields() {
           .absent("as the stack has it when t > 1, else false"),
       count("context_parallel", &P::context_parallel, "c: ranks that share a sequence", kDegree),
       choice("context_parallel_algorithm", &P::context_parallel_algorithm,
-             std::array{Context{"ring", ContextAlgorithm::ring},
-                        Context{"all-gather", ContextAlgorithm::all_gather},
-                        Context{"ulysses", ContextAlgorithm::ulysses}},
+             named<ContextAlgorithm>(kContextAlgorithms),
              "how attention sees the other ranks' keys"),
       count("pipeline_parallel", &P::pipeline_parallel, "p: pipeline stages", kDegree),
       count("virtual_stages", &P::virtual_stages, "v: chunks of a stage", kDegree)

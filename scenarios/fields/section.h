@@ -213,6 +213,14 @@ struct Named {
   E value;
 };
 
+// Of an enumeration's values, in their order.
+template <typename E, std::size_t N>
+constexpr std::array<Named<E>, N> named(const std::array<std::string_view, N>& names) {
+  std::array<Named<E>, N> all{};
+  for (std::size_t i = 0; i < N; ++i) all[i] = {names[i], static_cast<E>(i)};
+  return all;
+}
+
 template <typename T, typename E, std::size_t N>
 Field<T> choice(std::string key, E T::*member,
                 const std::array<Named<detail::PlainOf<E>>, N>& names, std::string doc) {

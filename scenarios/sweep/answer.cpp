@@ -2,13 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <exception>
 #include <limits>
 #include <new>
+#include <span>
 #include <stdexcept>
 #include <utility>
 
-#include "planner/explain.h"
+#include "model/cost/breakdown.h"
 #include "scenarios/plan_value.h"
 #include "scenarios/write/groups.h"
 #include "simulator/life/bill.h"
@@ -18,18 +20,28 @@ namespace trainyard {
 namespace {
 
 template <typename Q>
-void set_known(PointRow& row, std::string_view name, const std::optional<Q>& value) {
+void set_known(PointRow& row, FigureName name, const std::optional<Q>& value) {
   if (value) row.figure(name) = value->value();
 }
 
-void set_carbon(const Scenario& settings, std::string_view energy, std::string_view carbon,
-                PointRow& row) {
+void set_carbon(const Scenario& settings, FigureName energy, FigureName carbon, PointRow& row) {
   if (settings.carbon_intensity)
     row.figure(carbon) = row.figure(energy) * *settings.carbon_intensity;
 }
 
+constexpr std::size_t kFirstPart = figure_at("compute_s");
+constexpr bool parts_are_figures() {
+  const auto figures = std::span(kFigureNames).subspan(kFirstPart);
+  return std::ranges::equal(breakdown_parts(), figures.first(breakdown_parts().size()),
+                            [](const BreakdownPart& part, std::string_view figure) {
+                              return figure.starts_with(part.key) &&
+                                     figure.substr(part.key.size()) == "_s";
+                            });
+}
+static_assert(parts_are_figures(), "the parts of a step are figures, in their order");
+
 void fill_breakdown(const Breakdown& breakdown, PointRow& row) {
-  std::size_t at = figure_at("compute_s");
+  std::size_t at = kFirstPart;
   for (const BreakdownPart& part : breakdown_parts()) {
     row.figures[at++] = (breakdown.*part.time).value();
   }
@@ -105,12 +117,11 @@ Expected<void> live(const PointQuestion& point, const Expected<LifeSettings>& se
 // Parts of a step that groups of unlike nodes do not have in common.
 void forget_parts(PointRow& row) {
   const double unknown = std::numeric_limits<double>::quiet_NaN();
-  for (const std::string_view name : {"hfu", "peak_allocated_bytes", "peak_reserved_bytes"}) {
+  for (const FigureName name :
+       {FigureName("hfu"), FigureName("peak_allocated_bytes"), FigureName("peak_reserved_bytes")}) {
     row.figure(name) = unknown;
   }
-  for (std::size_t i = figure_at("compute_s"); i <= figure_at("other_s"); ++i) {
-    row.figures[i] = unknown;
-  }
+  std::fill_n(row.figures.begin() + kFirstPart, breakdown_parts().size(), unknown);
 }
 
 // By the best plan of the groups.
@@ -157,14 +168,21 @@ void fill_row(const PreparedJob& job, const Scenario& settings, const Candidate&
               PointRow& row) {
   const Estimate& e = candidate.estimate;
   const double devices = candidate.plan.devices();
-  std::size_t at = 0;
-  for (const double value :
-       {devices, job.parameters, job.active_parameters, e.step_time.value(),
-        e.step_time_low.value(), e.step_time_high.value(), e.tokens_per_second,
-        e.tokens_per_second / devices, e.model_flops_per_device.value() * 1e-12, e.mfu, e.mfu_bf16,
-        e.hfu, e.peak_allocated.value(), e.peak_reserved.value(), e.peak_memory.value()}) {
-    row.figures[at++] = value;
-  }
+  row.figure("devices") = devices;
+  row.figure("parameters") = job.parameters;
+  row.figure("active_parameters") = job.active_parameters;
+  row.figure("step_time_s") = e.step_time.value();
+  row.figure("step_time_low_s") = e.step_time_low.value();
+  row.figure("step_time_high_s") = e.step_time_high.value();
+  row.figure("tokens_per_second") = e.tokens_per_second;
+  row.figure("tokens_per_second_per_device") = e.tokens_per_second / devices;
+  row.figure("model_tflops_per_device") = e.model_flops_per_device.value() * 1e-12;
+  row.figure("mfu") = e.mfu;
+  row.figure("mfu_bf16") = e.mfu_bf16;
+  row.figure("hfu") = e.hfu;
+  row.figure("peak_allocated_bytes") = e.peak_allocated.value();
+  row.figure("peak_reserved_bytes") = e.peak_reserved.value();
+  row.figure("peak_memory_bytes") = e.peak_memory.value();
   fill_breakdown(e.breakdown, row);
   set_known(row, "cost_per_step_usd", e.cost_per_step);
   set_known(row, "energy_per_step_joule", e.energy_per_step);

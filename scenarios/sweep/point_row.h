@@ -65,6 +65,14 @@ constexpr std::size_t figure_at(std::string_view name) {
   return i;
 }
 
+// A figure that is known to the compiler: one that there is not does not compile.
+struct FigureName {
+  std::size_t at;
+  consteval FigureName(const char* name) : at(figure_at(name)) {
+    if (at == kFigures) throw "no figure of that name";
+  }
+};
+
 // `done`: it fits; `too_large`: it does not fit, with its figures all the same; `refused`: it
 // cannot be, and the note says why.
 enum class PointStatus { done, too_large, refused };
@@ -81,8 +89,8 @@ struct PointRow {
   std::string plan;       // JSON, where the planner chose it; empty: the scenario's own
   std::array<double, kFigures> figures = kNothing;  // NaN: unknown
 
-  double& figure(std::string_view name) { return figures[figure_at(name)]; }
-  double figure(std::string_view name) const { return figures[figure_at(name)]; }
+  double& figure(FigureName name) { return figures[name.at]; }
+  double figure(FigureName name) const { return figures[name.at]; }
 
  private:
   static constexpr std::array<double, kFigures> kNothing = [] {

@@ -119,7 +119,7 @@ std::string baseline_cells(const std::optional<BaselineFigures>& baseline, const
 
 // A figure of the table of points, of all sweeps or of those that are answered in one way.
 struct FigureColumn {
-  std::string_view name;
+  FigureName name;
   Head head;
   double scale = 1;
   std::optional<Evaluation> only = std::nullopt;

@@ -13,12 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string columns() {
-  std::string list = "point, status, note, overrides, plan";
-  for (const std::string_view name : kFigureNames) list += fmt::format(", {}", name);
-  return list;
-}
-
 void read_row(const Statement& select, PointRow& row) {
   row.point = select.integer(0);
   row.status = status_of(select.text(1));
@@ -43,6 +37,12 @@ Expected<std::map<std::string, std::string>> read_said(Database& database) {
 }
 
 }  // namespace
+
+std::string columns_of_points() {
+  std::string list = "point, status, note, overrides, plan";
+  for (const std::string_view name : kFigureNames) list += fmt::format(", {}", name);
+  return list;
+}
 
 PointStatus status_of(std::string_view name) {
   const auto found = std::ranges::find(kStatusNames, name);
@@ -144,8 +144,9 @@ Expected<void> ResultFile::each(const RowQuery& query,
                                 const std::function<bool(const PointRow&)>& use) {
   const std::string condition =
       query.status ? fmt::format("WHERE status = '{}'", name_of(*query.status)) : "";
-  auto select = database_.prepare(fmt::format("SELECT {} FROM points {} ORDER BY {} LIMIT {}",
-                                              columns(), condition, query.order, query.limit));
+  auto select =
+      database_.prepare(fmt::format("SELECT {} FROM points {} ORDER BY {} LIMIT {}",
+                                    columns_of_points(), condition, query.order, query.limit));
   if (!select) return tl::unexpected(select.error());
   PointRow row;
   while (true) {

@@ -27,6 +27,9 @@ struct SessionRecord {
   std::int64_t workers = 0, points = 0;
 };
 
+// Of table `points`, in the order in which rows are read and written here.
+std::string columns_of_points();
+
 PointStatus status_of(std::string_view name);
 
 struct StatusCounts {

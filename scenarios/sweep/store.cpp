@@ -23,7 +23,7 @@ Error at_file(const fs::path& file, const Error& error) {
   return {shown_path(file), error.message};
 }
 
-std::string columns_of_points() {
+std::string points_table() {
   std::string columns =
       "point INTEGER PRIMARY KEY, status TEXT NOT NULL, note TEXT, "
       "overrides TEXT NOT NULL, plan TEXT";
@@ -41,11 +41,11 @@ std::string creation() {
       "session INTEGER NOT NULL REFERENCES sessions);"
       "CREATE TABLE points ({});"
       "PRAGMA application_id = {}; PRAGMA user_version = {};",
-      columns_of_points(), kApplicationId, kStoreVersion);
+      points_table(), kApplicationId, kStoreVersion);
 }
 
 std::string insertion_of_row() {
-  std::string sql = "INSERT INTO points VALUES (?1";
+  std::string sql = fmt::format("INSERT INTO points ({}) VALUES (?1", columns_of_points());
   for (std::size_t i = 1; i < kFigures + 5; ++i) sql += fmt::format(", ?{}", i + 1);
   return sql + ")";
 }

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "planner/explain.h"
+#include "model/cost/breakdown.h"
 #include "scenarios/plan_value.h"
 #include "scenarios/sweep/row_json.h"
 

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "planner/auto_schedule.h"
 #include "scenarios/fields/documents.h"
 #include "scenarios/output.h"
@@ -8,15 +10,11 @@ namespace trainyard {
 namespace {
 
 Json memory_json(const MemoryByKind& memory) {
-  return {{"parameters_bytes", memory.parameters.value()},
-          {"gradients_bytes", memory.gradients.value()},
-          {"optimizer_bytes", memory.optimizer.value()},
-          {"activations_bytes", memory.activations.value()},
-          {"recomputation_bytes", memory.recomputation.value()},
-          {"logits_bytes", memory.logits.value()},
-          {"buffers_bytes", memory.buffers.value()},
-          {"runtime_bytes", memory.runtime.value()},
-          {"fragmentation_bytes", memory.fragmentation.value()}};
+  Json kinds = Json::object();
+  for (const KindOfMemory& kind : kKindsOfMemory) {
+    kinds[fmt::format("{}_bytes", kind.key)] = (memory.*kind.bytes).value();
+  }
+  return kinds;
 }
 
 Json stages_json(const Estimate& estimate) {
@@ -34,19 +32,11 @@ Json stages_json(const Estimate& estimate) {
 }
 
 Json breakdown_json(const Breakdown& breakdown) {
-  return {{"compute_s", breakdown.compute.value()},
-          {"embedding_head_s", breakdown.embedding_head.value()},
-          {"tensor_parallel_s", breakdown.tensor_parallel.value()},
-          {"context_parallel_s", breakdown.context_parallel.value()},
-          {"expert_parallel_s", breakdown.expert_parallel.value()},
-          {"pipeline_s", breakdown.pipeline.value()},
-          {"data_parallel_s", breakdown.data_parallel.value()},
-          {"optimizer_s", breakdown.optimizer.value()},
-          {"recompute_s", breakdown.recompute.value()},
-          {"offload_s", breakdown.offload.value()},
-          {"launch_s", breakdown.launch.value()},
-          {"bubble_s", breakdown.bubble.value()},
-          {"other_s", breakdown.other.value()}};
+  Json parts = Json::object();
+  for (const BreakdownPart& part : breakdown_parts()) {
+    parts[fmt::format("{}_s", part.key)] = (breakdown.*part.time).value();
+  }
+  return parts;
 }
 
 Json carbon_json(const Scenario& scenario, const Estimate& estimate) {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "planner/explain.h"
+#include "model/cost/breakdown.h"
 #include "planner/marginal.h"
 #include "planner/objective.h"
 #include "planner/unlike/space.h"

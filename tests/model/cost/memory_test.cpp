@@ -402,5 +402,17 @@ TEST(HostMemory, HoldsTheActivationsOfTheMicroBatchesInFlight) {
   }
 }
 
+TEST(KindsOfMemory, SumToWhatTheDeviceMustHave) {
+  MemoryByKind memory;
+  Bytes sum;
+  double value = 1;
+  for (const KindOfMemory& kind : kKindsOfMemory) {
+    memory.*kind.bytes = Bytes(value);
+    sum += Bytes(value);
+    value *= 2;  // a kind listed twice or left out changes the sum
+  }
+  EXPECT_EQ(memory.device(), sum);
+}
+
 }  // namespace
 }  // namespace trainyard

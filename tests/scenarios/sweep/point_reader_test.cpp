@@ -5,8 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "model/cost/breakdown.h"
 #include "model/cost/estimate.h"
-#include "planner/explain.h"
 #include "scenarios/fields/documents.h"
 #include "scenarios/sweep/answer.h"
 #include "tests/scenarios/sweep/sweeps.h"

@@ -50,7 +50,7 @@ TEST(SweepSummary, TakesNoPointForTheBestThatHasNoSuchFigure) {
     unknown.figure("tokens_per_second") = unknown.figure("step_time_s") = 1;
     PointRow known = unknown;
     known.point = 1;
-    known.figure(figure) = 5;
+    known.figures[figure_at(figure)] = 5;
     const fs::path file = sweep_folder() / fmt::format("{}.sqlite", objective);
     {
       auto store = SweepStore::open(file, *sweep, kSession);
