@@ -146,6 +146,15 @@ void for_each_head(const Operation& op, const Where& where, const Operands<S>& o
   }
 }
 
+// e^x. Where a float holds it only with fewer digits it is 0: Eigen's vectorised exponential has
+// 2.9e-39 for all of those, −∞ among them, and products with such numbers take many times as long.
+template <typename Exponents>
+RowVector<typename Exponents::Scalar> exponentials(const Eigen::ArrayBase<Exponents>& x) {
+  using S = typename Exponents::Scalar;
+  static const S least = std::log(std::numeric_limits<S>::min());
+  return (x < least).select(S(0), x.exp()).matrix();
+}
+
 // The softmax of one row over some keys, as far as it is known.
 template <typename S>
 struct RowSum {
@@ -158,7 +167,7 @@ template <typename S>
 RowSum<S> row_sum(const Tensor<S>& s, Eigen::Index row) {
   RowSum<S> result{s.row(row).maxCoeff(), 0};
   if (std::isinf(result.largest)) return {};
-  result.sum = (s.row(row).array() - result.largest).exp().sum();
+  result.sum = exponentials(s.row(row).array() - result.largest).sum();
   return result;
 }
 
@@ -224,7 +233,7 @@ void attend(const QueryRow<S>& q, const Tensor<S>& scores, const Tensor<S>& kept
   const S before = q.first ? q.sink : q.statistics(q.row, q.head);
   const S largest = std::max(before, here.log_sum());
   const S all = largest + std::log(std::exp(before - largest) + std::exp(here.log_sum() - largest));
-  const RowVector<S> p = (scores.row(i).array() - all).exp();
+  const RowVector<S> p = exponentials(scores.row(i).array() - all);
   const RowVector<S> seen = p.cwiseProduct(kept.row(i)) * values;
   if (q.first) {
     out = seen;
@@ -279,7 +288,7 @@ Tensor<S> probabilities(const Operation& op, const Where& where, const HeadPlace
     const Eigen::Index row = at.queries.rows[static_cast<std::size_t>(i)];
     if (blocks) p.row(i) = o.in[6]->row(row).segment(at.head * p.cols(), p.cols());
     if (fused) {
-      p.row(i) = (p.row(i).array() - statistics(row, at.head)).exp();
+      p.row(i) = exponentials(p.row(i).array() - statistics(row, at.head));
     } else {
       p.row(i) = statistics.row(row).segment(at.head * p.cols(), p.cols());
     }
