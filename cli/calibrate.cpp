@@ -352,7 +352,8 @@ void add_calibrate(CLI::App& app, Action& action) {
       ->type_name("FILE");
   command
       ->add_option("--time-limit", options->time_limit,
-                   "seconds at most; less where all is precise enough")
+                   "seconds after which nothing is measured that is not needed for the fits; less "
+                   "where all is precise enough")
       ->check(positive_seconds)
       ->type_name("S")
       ->capture_default_str();

@@ -31,7 +31,8 @@ struct MeasureLimits {
 // "AMD EPYC, 2596 MHz, Linux 6.1.0, Eigen 3.4.0, compiler 12.2.0": what a measurement is of.
 std::string host_provenance();
 
-// Less than everything where the user has had enough.
+// Where the budget does not suffice for all, what is needed for a fit and some of the rest; less
+// where the user has had enough.
 HostSamples measure_host(const MeasureLimits& limits);
 
 }  // namespace trainyard

@@ -22,7 +22,11 @@ constexpr std::array<int, 5> kTokens = {512, 1024, 2048, 4096, 8192};
 constexpr std::array<int, 4> kHeads = {8, 16, 32, 64};
 constexpr std::array<int, 2> kHeadDims = {64, 128};
 static_assert(kTokens.size() * kHeads.size() >= kLeastAttentionSamples);  // of each width
-constexpr int kTrafficSizes = 9;  // from 16 Ki elements, four times as many each
+// Of the products what there is no fit without, however little time there is: 60 of a type
+// (fit_gemm), the cheap ones.
+constexpr bool is_needed(int n, int k) { return std::int64_t{n} * k <= std::int64_t{4096} * 8192; }
+constexpr double kAttentionPart = 2;  // of the time, in timings
+constexpr int kTrafficSizes = 9;      // from 16 Ki elements, four times as many each
 // Of products one after the other, until the device's clock has come down to what its power allows.
 constexpr Seconds kSustained(5);
 constexpr double kSustainedShare = 0.1;  // of the budget, at most, and of the progress
@@ -53,8 +57,8 @@ class DeviceMeasurement {
       : limits_(limits), clock_(device), gemm_(clock_.status()) {
     if (narrow) types_.push_back(ElementType::e4m3);
     all_ = static_cast<double>(types_.size() * kRows.size() * kWidths.size() * kWidths.size() +
-                               2 * kTokens.size() * kHeads.size() * kHeadDims.size() +
-                               kTrafficSizes + 2);
+                               kTrafficSizes + 2) +
+           kAttentionPart * kTokens.size() * kHeads.size() * kHeadDims.size();
     sustained_ = std::min(kSustained, kSustainedShare * limits.budget);
     each_ = (limits.budget - sustained_) / all_;
   }
@@ -62,19 +66,19 @@ class DeviceMeasurement {
   DeviceMeasurement& operator=(const DeviceMeasurement&) = delete;
 
   Expected<HostSamples> run() {
-    add([&] { samples_.copy = copy_rate(); });
-    add([&] { link_ = host_rate(); });
+    add(1, true, [&] { samples_.copy = copy_rate(); });
+    add(1, true, [&] { link_ = host_rate(); });
     for (const ElementType type : types_) measure_gemm(type);
     std::vector<double> backward;
     for (const int head_dim : kHeadDims) {
       for (const int tokens : kTokens) {
         for (const int heads : kHeads) {
-          add([&] { attention_times(tokens, heads, head_dim, backward); });
+          add(kAttentionPart, true, [&] { attention_times(tokens, heads, head_dim, backward); });
         }
       }
     }
     for (int size = 0; size < kTrafficSizes; ++size) {
-      add([&] { samples_.traffic.push_back(traffic(std::int64_t{16384} << (2 * size))); });
+      add(1, true, [&] { samples_.traffic.push_back(traffic(std::int64_t{16384} << (2 * size))); });
     }
     measure_sustained();
     std::sort(backward.begin(), backward.end());
@@ -88,9 +92,16 @@ class DeviceMeasurement {
   void measure_gemm(ElementType type) {
     for (const int m : kRows) {
       for (const int n : kWidths) {
-        for (const int k : kWidths) add([&] { samples_.gemm.push_back(gemm(type, m, n, k)); });
+        for (const int k : kWidths) {
+          add(1, is_needed(n, k) || is_largest(m, n, k),
+              [&] { samples_.gemm.push_back(gemm(type, m, n, k)); });
+        }
       }
     }
+  }
+
+  static bool is_largest(int m, int n, int k) {
+    return m == kRows.back() && n == kWidths.back() && k == kWidths.back();
   }
 
   // The largest product again, for as long as steps of a training run would take turns: a burst
@@ -118,11 +129,13 @@ class DeviceMeasurement {
     samples_.sustained_clock = std::min(1.0, burst->time / timing.median);
   }
 
+  // Where what came before has taken more than its part of the time, only what is needed.
   template <typename Measure>
-  void add(const Measure& measure) {
+  void add(double part, bool needed, const Measure& measure) {
     if (limits_.interrupted() || !clock_.status().ok()) return;
-    measure();
-    limits_.progress((1 - kSustainedShare) * ++done_ / all_);
+    if (needed || Seconds(seconds_since(begin_)) <= done_ * each_) measure();
+    done_ += part;
+    limits_.progress((1 - kSustainedShare) * done_ / all_);
   }
 
   template <typename Work>
@@ -235,8 +248,9 @@ class DeviceMeasurement {
   DeviceClock clock_;
   Gemm gemm_;
   std::unique_ptr<CudnnAttention> cudnn_ = make_cudnn_attention();
+  TimingClock::time_point begin_ = TimingClock::now();
   Seconds each_, sustained_;
-  double all_ = 1, done_ = 0;
+  double all_ = 1, done_ = 0;  // timings
   HostSamples samples_;
   BytesPerSecond link_;
 };

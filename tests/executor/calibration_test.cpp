@@ -195,6 +195,20 @@ TEST(RepeatedTimes, EndWhenTheyAreCertainAndWhenTheBudgetIsSpent) {
   EXPECT_EQ(repeated_timing(unsteady, Seconds(1e9)).runs, 200);
 }
 
+// Without any time what the fits ask for is measured and no more: 60 rows of a dtype (fit_gemm), 20
+// of each of three head dimensions (fit_attention), forward and backward; a copy and 6·2 sums.
+TEST(HostMeasurement, WithoutTimeIsWhatTheFitsNeed) {
+  double part = 0;
+  const HostSamples samples =
+      measure_host({Seconds(0), [&part](double done) { part = done; }, [] { return false; }});
+  EXPECT_EQ(samples.gemm.size(), 60U);
+  EXPECT_EQ(samples.attention.size(), 60U);
+  EXPECT_EQ(samples.points.size(), 1U + 60 + 120 + 12);
+  EXPECT_EQ(part, 1);
+  const auto device = fitted_device(samples, {}, {.memory = Bytes(1e9)});
+  EXPECT_TRUE(device) << device.error().message;
+}
+
 // ---- Beside others ------------------------------------------------------------------------
 
 TEST(NeighbourRanks, AreGoneWhenTheirTimeIsOver) {
