@@ -23,7 +23,7 @@ inline constexpr int kDone = 0;
 inline constexpr int kAnswerIsNo = 1;     // does not fit; everything is printed all the same
 inline constexpr int kBadInput = 2;       // one line on stderr, nothing written
 inline constexpr int kMachineFailed = 3;  // a full disk, no memory
-inline constexpr int kInterrupted = 130;  // with nothing to show
+inline constexpr int kInterrupted = 130;  // with nothing to show, or nothing verified
 
 enum class Format { text, json, csv };
 

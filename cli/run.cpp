@@ -197,7 +197,22 @@ std::string near_ties(const RunOptions& options, const Setting& setting) {
          "from a wrong program.\n";
 }
 
+// Whether a run that is to be verified ended before all was compared.
+bool is_unverified(const RunOptions& options, const BoardHead& head) {
+  return options.plan.verify && head.state != RankState::done;
+}
+
+std::string verdict_so_far(const BoardHead& head) {
+  if (head.compared == 0) return "Interrupted: NOT VERIFIED, nothing was compared.\n";
+  return fmt::format(
+      "Interrupted: NOT VERIFIED, the weights were not compared. {} tensors and scalars of the "
+      "first step agree with the network on one rank; {} is the furthest off, at {:.3f} of what is "
+      "allowed.\n",
+      head.compared, head.worst.data(), head.worst_share);
+}
+
 std::string verdict(const BoardHead& head, const RunOptions& options, const Setting& setting) {
+  if (is_unverified(options, head) && head.differ == 0) return verdict_so_far(head);
   if (!options.plan.verify || head.compared == 0) return "";
   if (head.differ == 0) {
     return fmt::format(
@@ -246,6 +261,7 @@ std::string printed(const Profile& profile, Format format, const std::string& ch
 int answer(const RunOptions& options, const Question& question, const Setting& setting,
            std::vector<std::optional<Board>> boards, const std::string& failed, bool interrupted) {
   const bool differs = boards.front() && boards.front()->head().differ > 0;
+  const bool unverified = boards.front() && is_unverified(options, boards.front()->head());
   const bool complete = boards.front() && failed.empty();
   const std::string checked = complete ? verdict(boards.front()->head(), options, setting) : "";
   Profile profile = profile_with(options, question, setting, boards);
@@ -264,7 +280,8 @@ int answer(const RunOptions& options, const Question& question, const Setting& s
   const int shown = print(printed(profile, options.format, checked), status);
   if (!failed.empty()) return fail({"", failed}, kMachineFailed);
   if (shown != kDone) return shown;
-  return differs ? kAnswerIsNo : kDone;
+  if (differs) return kAnswerIsNo;
+  return unverified ? kInterrupted : kDone;
 }
 
 // What the ranks of this machine hold from the first step to the last: less than they will take.

@@ -270,6 +270,22 @@ TEST(RunCommand, EndsEveryRankOnCtrlCAndSavesWhatWasMeasured) {
   expect_ended(running, processes, profile, 0);
 }
 
+// After the first step, whose gradients are compared, and before the last, after which weights are.
+TEST(RunCommand, SaysThatNothingIsVerifiedWhereItIsInterrupted) {
+  const std::string scenario = tiny_scenario(kTwoStages, 2);
+  Running running(fmt::format("run {} --steps 2000 --verify", scenario));
+  const auto board = running.board(0);
+  ASSERT_TRUE(board);
+  while (board->head().steps_done < 3) std::this_thread::sleep_for(1ms);
+  kill(running.process(), SIGINT);
+  EXPECT_EQ(running.wait(), 130) << running.error();
+  const std::string out = running.output();
+  EXPECT_EQ(out.find("Verified"), std::string::npos) << out;
+  EXPECT_NE(out.find("Interrupted: NOT VERIFIED, the weights were not compared."),
+            std::string::npos)
+      << out;
+}
+
 TEST(RunCommand, EndsEveryRankAndSavesWhenASchedulerEndsItOrItsTerminalIsGone) {
   for (const int signal : {SIGTERM, SIGHUP}) {
     const fs::path profile = scratch_folder() / fmt::format("{}.json", signal);

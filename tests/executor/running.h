@@ -24,11 +24,12 @@ class Running {
   explicit Running(const std::string& arguments, const std::string& launcher = "",
                    const std::string& name = "") {
     folder_ = scratch_folder() / ("boards" + name);
+    output_ = scratch_folder() / ("out" + name);
     error_ = scratch_folder() / ("err" + name);
     std::filesystem::create_directories(folder_);
-    const std::string command = fmt::format(
-        "TMPDIR='{}' exec {} {} {} >'{}' 2>'{}'", folder_.string(), launcher, TRAINYARD_PROGRAM,
-        arguments, (scratch_folder() / ("out" + name)).string(), error_.string());
+    const std::string command =
+        fmt::format("TMPDIR='{}' exec {} {} {} >'{}' 2>'{}'", folder_.string(), launcher,
+                    TRAINYARD_PROGRAM, arguments, output_.string(), error_.string());
     process_ = fork();
     if (process_ == 0) {
       setpgid(0, 0);
@@ -64,11 +65,12 @@ class Running {
     wait();
   }
 
+  std::string output() const { return read_text(output_); }
   std::string error() const { return read_text(error_); }
   const std::filesystem::path& folder() const { return folder_; }
 
  private:
-  std::filesystem::path folder_, error_;
+  std::filesystem::path folder_, output_, error_;
   int process_ = 0;
   bool ended_ = false;
 };
