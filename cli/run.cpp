@@ -180,7 +180,7 @@ int run_rank_process(const RunOptions& options, const Question& question, const 
   if (!result) return fail(result.error(), kMachineFailed);
   if (result->is_said) return kMachineFailed;
   if (!result->failure.empty()) return fail({"", result->failure}, kMachineFailed);
-  if (result->rank != 0 || result->boards.empty()) return kDone;
+  if ((result->rank != 0 && !options.alone) || result->boards.empty()) return kDone;
   std::vector<std::optional<Board>> boards;
   for (Board& board : result->boards) boards.emplace_back(std::move(board));
   return answer(options, question, setting, std::move(boards), "", false);

@@ -73,6 +73,10 @@ std::optional<Board> Board::open(const std::filesystem::path& folder, int rank) 
 }
 
 Expected<Board> Board::copied(std::string_view bytes) {
+  if (bytes.size() < sizeof(BoardHead)) {
+    return failure("", fmt::format("the board of a rank came as {} bytes, its head has {}",
+                                   bytes.size(), sizeof(BoardHead)));
+  }
   void* memory =
       mmap(nullptr, bytes.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return failure("", "no memory for the board of a rank");

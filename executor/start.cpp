@@ -40,9 +40,15 @@ sigset_t termination(const Started& started) {
   return signals;
 }
 
-// The boards of all ranks on rank 0.
-Expected<std::vector<Board>> collected(Transport& transport, const Board& own) {
+// The boards of all ranks; of a rank that runs without them its own.
+Expected<std::vector<Board>> collected(Transport& transport, const Board& own, bool alone) {
   std::vector<Board> boards;
+  if (alone) {
+    auto board = Board::copied(own.bytes());
+    if (!board) return tl::unexpected(board.error());
+    boards.push_back(*std::move(board));
+    return boards;
+  }
   for (int from = 0; from < transport.ranks(); ++from) {
     std::string bytes;
     if (transport.rank() == from) bytes = std::string(own.bytes());
@@ -177,7 +183,7 @@ Expected<RankResult> run_on(const RankWorld& world, const Program& program,
     return result;
   }
   if (done) {
-    auto boards = collected(transport, board);
+    auto boards = collected(transport, board, world.plan.alone >= 0);
     if (!boards) {
       done = tl::unexpected(boards.error());
     } else {

@@ -19,8 +19,8 @@ std::optional<Started> started_as_rank();
 // What is wrong where a launcher's RANK and WORLD_SIZE are set and name no rank.
 std::optional<Error> wrong_environment();
 
-// What a rank gives its caller: its exit status, and rank 0 of a run without a supervisor the
-// boards of all.
+// What a rank gives its caller: its exit status, and in a run without a supervisor the boards of
+// all (of a rank alone its own).
 struct RankResult {
   std::vector<Board> boards;
   std::string failure;   // of this rank

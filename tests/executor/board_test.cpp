@@ -32,6 +32,13 @@ TEST(Board, ShowsWhatTheRankWroteToWhoeverOpensIt) {
   EXPECT_FALSE(Board::open(testing::TempDir(), 4));
 }
 
+TEST(Board, IsNotMadeOfFewerBytesThanItsHead) {
+  const auto board = Board::copied("");
+  ASSERT_FALSE(board);
+  EXPECT_NE(board.error().message.find("came as 0 bytes"), std::string::npos)
+      << board.error().message;
+}
+
 // A file may not grow: what a full disk is to a writer.
 TEST(Board, CannotBeMadeOnAFullDisk) {
   rlimit before{};

@@ -75,6 +75,24 @@ TEST(LaunchedRanks, RunsFromRankAndWorldSizeInTheEnvironment) {
   EXPECT_NE(read_text(profile).find("profile/1"), std::string::npos);
 }
 
+// One process of a plan of four ranks, which says what it measured whichever rank it is.
+TEST(LaunchedRanks, RunARankAloneUnderAnyLauncher) {
+  const std::string scenario = tiny_scenario(R"("tensor_parallel": 2, "pipeline_parallel": 2)", 4);
+  for (const char* launcher : {"env RANK=0 WORLD_SIZE=1",
+                               "env ASAN_OPTIONS=detect_leaks=0 mpirun --allow-run-as-root -n 1"}) {
+    for (const int rank : {0, 3}) {
+      const fs::path profile = scratch_folder() / "profile.json";
+      fs::remove(profile);
+      const Ran ran = run_trainyard(
+          fmt::format("run {} --alone --rank {} -o {}", scenario, rank, profile.string()),
+          launcher);
+      EXPECT_EQ(ran.status, 0) << launcher << ran.err;
+      EXPECT_NE(ran.out.find(fmt::format("rank {} alone", rank)), std::string::npos) << ran.out;
+      EXPECT_NE(read_text(profile).find(fmt::format("\"rank\": {}", rank)), std::string::npos);
+    }
+  }
+}
+
 TEST(LaunchedRanks, SavesUnderTheUsersOwnMpirunWhenItIsToldToEnd) {
   const fs::path profile = scratch_folder() / "profile.json";
   Running running(
