@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <optional>
 
@@ -23,14 +24,47 @@ struct Attempt {
   int stages = 1;
   bool simple_schedule = false;  // 1F1B in the place of the plan's
   bool fewer_experts = false;
+  bool other_layers = false;  // than the plan's stages have: said among the changes
 };
 
 // The layers that stay of a network of which only some stages are kept.
 struct KeptLayers {
-  std::vector<int> of_chunks;  // in the order of LayersOfChunks
+  std::vector<std::vector<LayerKind>> of_chunks;  // in the order of LayersOfChunks
   int all = 0;
   int dense = 0;  // leading ones with the dense MLP
+
+  bool has_experts() const {
+    return std::ranges::any_of(kinds(), [](LayerKind kind) { return kind.moe; });
+  }
+  std::vector<LayerKind> kinds() const {
+    std::vector<LayerKind> list;
+    for (const auto& chunk : of_chunks) list.insert(list.end(), chunk.begin(), chunk.end());
+    return list;
+  }
 };
+
+int layers_unlike(const std::vector<LayerKind>& kinds, const Transformer& model) {
+  int count = 0, layer = 0;
+  for (const LayerKind kind : kinds) count += kind == layer_kind(model, layer++) ? 0 : 1;
+  return count;
+}
+
+// A network of those layers alone, as nearly as it can be named: kinds follow one another in a
+// fixed order, which may be another one where layers before them are gone.
+Transformer model_of(const Transformer& whole, const KeptLayers& kept) {
+  Transformer model = whole;
+  model.layers = kept.all;
+  model.dense_layers = kept.dense;
+  const std::vector<LayerKind> kinds = kept.kinds();
+  Transformer best = model;
+  for (model.moe_every = 1; model.moe_every <= whole.moe_every; ++model.moe_every) {
+    for (int full = 0; full <= whole.full_attention_every; ++full) {
+      model.full_attention_every = full;
+      if (layers_unlike(kinds, model) < layers_unlike(kinds, best)) best = model;
+    }
+  }
+  return best;
+}
 
 class Scaling {
  public:
@@ -43,11 +77,17 @@ class Scaling {
         shape_(pipeline_shape(plan)) {}
 
   std::optional<ScaledDown> found() const {
+    auto smaller = found(false);
+    return smaller ? smaller : found(true);
+  }
+
+ private:
+  std::optional<ScaledDown> found(bool other_layers) const {
     for (const bool fewer_experts : {false, true}) {
       if (fewer_experts && plan_.expert_parallel == 1) break;
       for (const bool simple : {false, true}) {
         for (int stages = plan_.pipeline_parallel; stages >= fewest_stages(simple); --stages) {
-          auto smaller = with({stages, simple, fewer_experts});
+          auto smaller = with({stages, simple, fewer_experts, other_layers});
           if (smaller) return smaller;
         }
       }
@@ -55,7 +95,6 @@ class Scaling {
     return std::nullopt;
   }
 
- private:
   // A user's own order of passes is for its stages alone; one stage has no schedule.
   int fewest_stages(bool simple) const {
     if (simple) return 1;
@@ -108,22 +147,26 @@ class Scaling {
     return out;
   }
 
-  // Those at both ends, which have the embedding and the head; a single one is the fullest, of the
-  // kind of layers that there are for the experts' sake.
-  std::vector<int> kept_stages(const Attempt& attempt) const {
-    std::vector<int> stages;
-    stages.reserve(static_cast<std::size_t>(attempt.stages));
-    const int front = (attempt.stages + 1) / 2, cut = plan_.pipeline_parallel - attempt.stages;
-    for (int i = 0; i < attempt.stages; ++i) stages.push_back(i < front ? i : i + cut);
-    if (attempt.stages > 1) return stages;
-    const auto worth = [this](int stage) {
-      const KeptLayers kept = layers_of({stage}, 1);
-      return std::pair(job_.model.experts == 0 || kept.dense < kept.all, kept.all);
-    };
-    for (int stage = 1; stage < plan_.pipeline_parallel; ++stage) {
-      if (worth(stage) > worth(stages.front())) stages.front() = stage;
+  // In the order in which they are tried. Those at both ends, which have the embedding and the
+  // head; a single one is the fullest, of the kind of layers that there are for the experts' sake.
+  std::vector<std::vector<int>> stages_to_keep(const Attempt& attempt) const {
+    std::vector<std::vector<int>> ways;
+    const int cut = plan_.pipeline_parallel - attempt.stages;
+    if (attempt.stages == 1) {
+      for (int stage = 0; stage < plan_.pipeline_parallel; ++stage) ways.push_back({stage});
+      std::ranges::stable_sort(ways, std::greater(), [this](const std::vector<int>& stages) {
+        const KeptLayers kept = layers_of(stages, 1);
+        return std::pair(job_.model.experts == 0 || kept.has_experts(), kept.all);
+      });
+      return ways;
     }
-    return stages;
+    for (int front = 1; front < attempt.stages; ++front) {
+      ways.emplace_back();
+      for (int i = 0; i < attempt.stages; ++i) ways.back().push_back(i < front ? i : i + cut);
+    }
+    std::swap(ways.front(), ways[static_cast<std::size_t>((attempt.stages - 1) / 2)]);
+    if (cut == 0) ways.resize(1);
+    return ways;
   }
 
   // `chunks`: of a stage of the smaller plan, the plan's own number or 1.
@@ -136,34 +179,50 @@ class Scaling {
       const int layers = layers_[chunk], before = layers_.before(chunk);
       kept.all += layers;
       kept.dense += std::clamp(job_.model.dense_layers - before, 0, layers);
-      if (chunks == 1) {
-        kept.of_chunks[static_cast<std::size_t>(stage - stages.begin())] += layers;
-      } else {
-        kept.of_chunks.push_back(layers);
-      }
+      if (chunks > 1) kept.of_chunks.emplace_back();
+      auto& kinds = chunks > 1 ? kept.of_chunks.back()
+                               : kept.of_chunks[static_cast<std::size_t>(stage - stages.begin())];
+      for (int i = 0; i < layers; ++i) kinds.push_back(layer_kind(job_.model, before + i));
     }
     return kept;
   }
 
   bool keep_stages(const Attempt& attempt, ScaledDown& out) const {
-    const std::vector<int> stages = kept_stages(attempt);
-    const KeptLayers kept = layers_of(stages, attempt.simple_schedule ? 1 : plan_.virtual_stages);
-    if (kept.all == 0) return false;
-    out.job.model.layers = kept.all;
-    out.job.model.dense_layers = kept.dense;
-    out.request.layers_per_stage = is_default(attempt, kept) ? std::vector<int>{} : kept.of_chunks;
+    const int chunks = attempt.simple_schedule ? 1 : plan_.virtual_stages;
+    for (const std::vector<int>& stages : stages_to_keep(attempt)) {
+      const KeptLayers kept = layers_of(stages, chunks);
+      const Transformer model = model_of(job_.model, kept);
+      const int unlike = layers_unlike(kept.kinds(), model);
+      if (kept.all == 0 || (unlike > 0 && !attempt.other_layers)) continue;
+      out.job.model = model;
+      keep_layers(attempt, kept, stages, out);
+      if (unlike == 0) return true;
+      out.changes.push_back(
+          fmt::format("{} of {} layers of another kind than the plan's", unlike, kept.all));
+      return true;
+    }
+    return false;
+  }
+
+  void keep_layers(const Attempt& attempt, const KeptLayers& kept, const std::vector<int>& stages,
+                   ScaledDown& out) const {
+    out.request.layers_per_stage.clear();
+    if (!is_default(attempt, kept)) {
+      for (const auto& chunk : kept.of_chunks) {
+        out.request.layers_per_stage.push_back(static_cast<int>(chunk.size()));
+      }
+    }
     const auto clamp = [&kept](Recompute& recompute) {
       recompute.full_layers = std::min(recompute.full_layers, kept.all);
     };
     clamp(out.request.recompute);
     out.request.recompute_per_stage.clear();
-    if (request_.recompute_per_stage.empty()) return true;
+    if (request_.recompute_per_stage.empty()) return;
     for (const int stage : stages) {
       out.request.recompute_per_stage.push_back(
           request_.recompute_per_stage[static_cast<std::size_t>(stage)]);
       clamp(out.request.recompute_per_stage.back());
     }
-    return true;
   }
   bool is_default(const Attempt& attempt, const KeptLayers& kept) const {
     Plan smaller;
@@ -171,7 +230,7 @@ class Scaling {
     smaller.virtual_stages = attempt.simple_schedule ? 1 : plan_.virtual_stages;
     const LayersOfChunks even(smaller, kept.all);
     for (std::size_t i = 0; i < kept.of_chunks.size(); ++i) {
-      if (even[static_cast<int>(i)] != kept.of_chunks[i]) return false;
+      if (even[static_cast<int>(i)] != static_cast<int>(kept.of_chunks[i].size())) return false;
     }
     return true;
   }
@@ -198,6 +257,8 @@ class Scaling {
     const auto made = *plan_if_legal(out.request, after, out.job.cluster, out.job.training);
     change("layers", before.layers, after.layers);
     change("dense_layers", before.dense_layers, after.dense_layers);
+    change("moe_every", before.moe_every, after.moe_every);
+    change("full_attention_every", before.full_attention_every, after.full_attention_every);
     change("experts", before.experts, after.experts);
     change("pipeline_parallel", plan_.pipeline_parallel, made.pipeline_parallel);
     change("virtual_stages", plan_.virtual_stages, made.virtual_stages);

@@ -3,7 +3,10 @@
 // global batch shrinks with the replicas. Tried in this order, and of each the most that is a legal
 // plan: fewer replicas, in smaller sharding groups where theirs do not divide them; fewer stages of
 // the same layers, those in the middle left out; another order of passes, where the schedule cannot
-// have so few stages; fewer experts, as many on a rank as before.
+// have so few stages; fewer experts, as many on a rank as before. Each stage keeps its layers'
+// kinds (with experts or not, with a window or not): an attempt whose layers would be of other
+// kinds, for these follow one another in a fixed order, is left for when there is no other, and
+// noted.
 #pragma once
 
 #include <string>

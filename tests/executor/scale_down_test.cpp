@@ -227,6 +227,75 @@ TEST(ScaleDown, KeepsExpertsInTheOneStageThatIsLeft) {
   EXPECT_EQ(smaller->job.model.dense_layers, 0);
 }
 
+std::vector<LayerKind> kinds_of(const Transformer& model, int first, int count) {
+  std::vector<LayerKind> kinds;
+  for (int i = 0; i < count; ++i) kinds.push_back(layer_kind(model, first + i));
+  return kinds;
+}
+
+// Twelve layers on four stages, experts in every second one: D M D, M D M, D M D, M D M. Of two
+// stages the second and the fourth are alike, and so are the first and the third.
+TEST(ScaleDown, KeepsTheKindsOfTheLayersOfAStage) {
+  Transformer network = with_layers(tiny_moe(), 12);
+  network.dense_layers = 0;
+  network.moe_every = 2;
+  const PlanCase of = plan_case(network, pipeline(4, "1f1b"), 4);
+  for (int ranks = 1; ranks <= 3; ++ranks) {
+    const auto smaller = scale_down(of.job, of.request, of.plan, ranks);
+    ASSERT_TRUE(smaller) << smaller.error().message;
+    const Transformer& model = smaller->job.model;
+    const int stages = plan_of(*smaller).pipeline_parallel;
+    EXPECT_EQ(stages, ranks == 3 ? 2 : ranks);  // three would begin D M D, D M D or M D M, M D M
+    EXPECT_EQ(kinds_of(model, 0, 3), kinds_of(network, 0, 3)) << ranks;
+    if (stages == 2) EXPECT_EQ(kinds_of(model, 3, 3), kinds_of(network, 9, 3));
+    for (const std::string& change : smaller->changes) {
+      EXPECT_EQ(change.find("another kind"), std::string::npos) << change;
+    }
+  }
+}
+
+// Four stages of six layers, of which the last has no window.
+TEST(ScaleDown, KeepsTheWindowsOfTheLayersOfAStage) {
+  Transformer network = with_layers(tiny_llama(false), 24);
+  network.sliding_window = 4;
+  network.full_attention_every = 6;
+  const PlanCase of = plan_case(network, pipeline(4, "1f1b"), 4);
+  for (int ranks = 1; ranks <= 3; ++ranks) {
+    const auto smaller = scale_down(of.job, of.request, of.plan, ranks);
+    ASSERT_TRUE(smaller) << smaller.error().message;
+    EXPECT_EQ(plan_of(*smaller).pipeline_parallel, ranks);
+    for (int stage = 0; stage < ranks; ++stage) {
+      EXPECT_EQ(kinds_of(smaller->job.model, 6 * stage, 6), kinds_of(network, 0, 6)) << ranks;
+    }
+  }
+}
+
+// D and M on two stages: M is kept, of which a network has experts in every layer.
+TEST(ScaleDown, NamesAnotherOrderOfKindsWhereItIsThatOfTheStage) {
+  Transformer network = with_layers(tiny_moe(), 2);
+  network.dense_layers = 0;
+  network.moe_every = 2;
+  const PlanCase of = plan_case(network, pipeline(2, "1f1b"), 4);
+  const auto smaller = scale_down(of.job, of.request, of.plan, 1);
+  ASSERT_TRUE(smaller) << smaller.error().message;
+  EXPECT_EQ(smaller->job.model.layers, 1);
+  EXPECT_TRUE(layer_kind(smaller->job.model, 0).moe);
+  EXPECT_NE(std::ranges::find(smaller->changes, "moe_every 2 → 1"), smaller->changes.end());
+}
+
+// Two stages have D M D, D M D and M D M, M D M in their chunks. In a row no network has the
+// former, but D M D M D M, which differs in three; and no other stage of one rank can be named
+// better.
+TEST(ScaleDown, SaysHowManyLayersAreOfAnotherKindWhereNoStageCanStay) {
+  Transformer network = with_layers(tiny_moe(), 12);
+  network.dense_layers = 0;
+  network.moe_every = 2;
+  const PlanCase of = plan_case(network, pipeline(2, "interleaved-1f1b", 2), 4);
+  const auto smaller = scale_down(of.job, of.request, of.plan, 1);
+  ASSERT_TRUE(smaller) << smaller.error().message;
+  EXPECT_EQ(smaller->changes.front(), "3 of 6 layers of another kind than the plan's");
+}
+
 // Four experts on four ranks, two a token: on two ranks there are two, on one there is no place.
 TEST(ScaleDown, LeavesOutExpertsLast) {
   PlanRequest request;
