@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -137,6 +138,55 @@ Expected<Setting> setting_of(RunOptions& options, Question& question) {
   return setting;
 }
 
+// ---- Memory ------------------------------------------------------------------------------------
+
+// What `ranks` ranks of this machine hold from the first step to the last, where they are those
+// that hold least: less than they will take.
+Bytes states_of(const RunOptions& options, const Question& question, const Setting& setting,
+                int ranks) {
+  const Training& training = question.job.job.training;
+  std::vector<StageParameters> stages;
+  stage_parameters(question.job, setting.plan, stages);
+  const auto of_stage = [&](int index) {
+    const auto stage = static_cast<std::size_t>(index);
+    return (state_memory(training, setting.plan, stages[stage]).allocated() +
+            states_at(training, setting.plan, stages[stage], OffloadTarget::host).allocated());
+  };
+  const RankLayout layout(setting.plan, setting.model.kv_heads);
+  if (options.alone) return of_stage(layout.coordinates(options.rank).stage);
+  std::vector<Bytes> of_ranks;
+  for (int stage = 0; stage < setting.plan.pipeline_parallel; ++stage)
+    of_ranks.push_back(of_stage(stage));
+  std::ranges::sort(of_ranks);
+  const int of_a_stage = setting.plan.devices() / setting.plan.pipeline_parallel;
+  Bytes all;
+  for (const Bytes of_rank : of_ranks) {
+    const int here = std::min(ranks, of_a_stage);
+    all += here * of_rank;
+    ranks -= here;
+  }
+  return all;
+}
+
+std::string_view advice(const RunOptions& options, const Plan& plan) {
+  if (options.alone || plan.devices() == 1) return "a plan with smaller shards is needed";
+  return "--scale-down derives a smaller run, --alone runs one rank";
+}
+
+// Before a rank takes any: a machine without memory ends processes that have nothing to do with it.
+// `ranks`: of this machine.
+Expected<void> check_memory(const RunOptions& options, const Question& question,
+                            const Setting& setting, int ranks) {
+  if (options.backend == BackendKind::cuda) return {};  // each allocation is checked there
+  const Bytes machine = machine_memory();
+  const Bytes states = states_of(options, question, setting, ranks);
+  if (states <= machine || machine == Bytes(0)) return {};
+  return failure(options.file.string(),
+                 fmt::format("found weights, gradients and optimizer states of {}; this machine "
+                             "has {} ({})",
+                             with_unit(states), with_unit(machine), advice(options, setting.plan)));
+}
+
 // ---- Of a rank -----------------------------------------------------------------------------
 
 // Where the profile of a rank goes that ends before the others.
@@ -173,6 +223,10 @@ int answer(const RunOptions& options, const Question& question, const Setting& s
 
 int run_rank_process(const RunOptions& options, const Question& question, const Setting& setting,
                      const Started& started) {
+  if (!started.folder) {
+    const auto room = check_memory(options, question, setting, ranks_of_host());
+    if (!room) return fail(room.error());
+  }
   auto result =
       run_as_rank(started, setting, options.plan, [&](Board& board, const std::string& why) {
         save_rank(options, question, setting, board, why);
@@ -284,41 +338,9 @@ int answer(const RunOptions& options, const Question& question, const Setting& s
   return unverified ? kInterrupted : kDone;
 }
 
-// What the ranks of this machine hold from the first step to the last: less than they will take.
-Bytes states_of(const RunOptions& options, const Question& question, const Setting& setting) {
-  const Training& training = question.job.job.training;
-  std::vector<StageParameters> stages;
-  stage_parameters(question.job, setting.plan, stages);
-  const auto of_stage = [&](int index) {
-    const auto stage = static_cast<std::size_t>(index);
-    return (state_memory(training, setting.plan, stages[stage]).allocated() +
-            states_at(training, setting.plan, stages[stage], OffloadTarget::host).allocated());
-  };
-  const RankLayout layout(setting.plan, setting.model.kv_heads);
-  if (options.alone) return of_stage(layout.coordinates(options.rank).stage);
-  Bytes all;
-  for (int stage = 0; stage < setting.plan.pipeline_parallel; ++stage) all += of_stage(stage);
-  return all * (setting.plan.devices() / static_cast<double>(stages.size()));
-}
-
-// Before any rank starts: a machine without memory ends processes that have nothing to do with it.
-Expected<void> check_memory(const RunOptions& options, const Question& question,
-                            const Setting& setting) {
-  if (options.backend == BackendKind::cuda) return {};  // each allocation is checked there
-  const Bytes machine = machine_memory();
-  const Bytes states = states_of(options, question, setting);
-  if (states <= machine || machine == Bytes(0)) return {};
-  return failure(options.file.string(),
-                 fmt::format("found weights, gradients and optimizer states of {}; this machine "
-                             "has {} ({})",
-                             with_unit(states), with_unit(machine),
-                             options.alone ? "a plan with smaller shards is needed"
-                                           : "--scale-down derives a smaller run, --alone runs "
-                                             "one rank"));
-}
-
 int supervise(const RunOptions& options, const Question& question, const Setting& setting) {
-  if (const auto room = check_memory(options, question, setting); !room) return fail(room.error());
+  const auto room = check_memory(options, question, setting, setting.plan.devices());
+  if (!room) return fail(room.error());
   const auto program = lower(setting.model, setting.training, setting.plan);
   if (!program) return fail(in_file(options.file, program.error()));
   const RankLayout layout(setting.plan, setting.model.kv_heads);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/prctl.h>
 
+#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -278,6 +279,19 @@ std::optional<Started> started_as_rank() {
   if (const char* folder = variable(kRunFolder)) return Started{folder};
   const bool launched = is_under_mpi() || rendezvous_in_environment();
   return launched ? std::optional<Started>(Started{}) : std::nullopt;
+}
+
+int ranks_of_host() {
+  // Open MPI, MPICH, Slurm where its nodes have as many each ("4", "4(x2)"), torchrun.
+  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS",
+                           "SLURM_STEP_TASKS_PER_NODE", "LOCAL_WORLD_SIZE"}) {
+    const std::string_view text = variable(name) == nullptr ? "" : variable(name);
+    int ranks = 0;
+    const auto read = std::from_chars(text.data(), text.data() + text.size(), ranks);
+    const bool alike = text.find(',') == std::string_view::npos;
+    if (read.ec == std::errc() && ranks > 0 && alike) return ranks;
+  }
+  return 1;
 }
 
 std::optional<Error> wrong_environment() {

@@ -16,6 +16,8 @@ struct Started {
   std::optional<std::filesystem::path> folder;  // of the boards, where a supervisor looks at them
 };
 std::optional<Started> started_as_rank();
+// How many ranks a launcher has started on this host, this one among them; 1 where it does not say.
+int ranks_of_host();
 // What is wrong where a launcher's RANK and WORLD_SIZE are set and name no rank.
 std::optional<Error> wrong_environment();
 

@@ -92,22 +92,49 @@ TEST(RunCommand, VerifiesMultiTokenPredictionAndReadsTheTokensThatItNeeds) {
 }
 
 // A layer of 16·h² = 2^36 weights of which each takes 16 bytes in fp32 with Adam: a TiB.
-TEST(RunCommand, RefusesANetworkThatTheMachineCannotHold) {
-  const std::string scenario = write_scratch("large.json", R"({
+std::string large_scenario(int ranks) {
+  return write_scratch("large.json", fmt::format(R"({{
     "trainyard": "scenario/1", "name": "large",
-    "model": { "layers": 1000, "hidden_size": 65536, "attention_heads": 512, "head_dim": 128,
-               "ffn_size": 262144, "vocabulary": 1024 },
-    "cluster": { "node": "dgx-h100-80gb", "nodes": 1 },
-    "training": { "global_batch": 8, "sequence_length": 8, "precision": "fp32",
-                  "optimizer": "adam", "stack": "megatron-core" },
-    "plan": { "tensor_parallel": 8 } })")
-                                   .string();
+    "model": {{ "layers": 1000, "hidden_size": 65536, "attention_heads": 512, "head_dim": 128,
+               "ffn_size": 262144, "vocabulary": 1024 }},
+    "cluster": {{ "node": "dgx-h100-80gb", "nodes": 1 }},
+    "training": {{ "global_batch": 8, "sequence_length": 8, "precision": "fp32",
+                  "optimizer": "adam", "stack": "megatron-core" }},
+    "plan": {{ "tensor_parallel": {} }} }})",
+                                                 ranks))
+      .string();
+}
+
+TEST(RunCommand, RefusesANetworkThatTheMachineCannotHold) {
+  const std::string scenario = large_scenario(8);
   const Ran all = run_trainyard(fmt::format("run {}", scenario));
   EXPECT_EQ(all.status, 2) << all.out;
   EXPECT_NE(all.err.find(" TiB; this machine has"), std::string::npos) << all.err;
   const Ran one = run_trainyard(fmt::format("run {} --alone --rank 3", scenario));
   EXPECT_EQ(one.status, 2) << one.out;
   EXPECT_NE(one.err.find("optimizer states of 125"), std::string::npos) << one.err;
+}
+
+// Two ranks of the eight on this host hold a quarter of 1000 TiB; of a launcher that does not say
+// how many there are it is the one that is known.
+TEST(RunCommand, RefusesUnderALauncherWhatTheRanksOfTheHostCannotHold) {
+  const std::string scenario = large_scenario(8);
+  for (const auto& [launcher, states] :
+       {std::pair{"OMPI_COMM_WORLD_SIZE=8 OMPI_COMM_WORLD_LOCAL_SIZE=2", " of 250"},
+        {"RANK=0 WORLD_SIZE=8 LOCAL_WORLD_SIZE=4", " of 500"},
+        {"RANK=0 WORLD_SIZE=8", " of 125"}}) {
+    const Ran ran = run_trainyard(fmt::format("run {}", scenario), launcher);
+    EXPECT_EQ(ran.status, 2) << launcher << ran.err;
+    EXPECT_NE(ran.err.find(states), std::string::npos) << launcher << ran.err;
+    EXPECT_NE(ran.err.find(" TiB; this machine has"), std::string::npos) << launcher << ran.err;
+  }
+}
+
+TEST(RunCommand, DoesNotAdviseOneRankWhereThePlanHasOne) {
+  const Ran ran = run_trainyard(fmt::format("run {}", large_scenario(1)));
+  EXPECT_EQ(ran.status, 2) << ran.out;
+  EXPECT_NE(ran.err.find("smaller shards"), std::string::npos) << ran.err;
+  EXPECT_EQ(ran.err.find("--alone"), std::string::npos) << ran.err;
 }
 
 TEST(RunCommand, RepeatsARunFromItsSeed) {
