@@ -39,4 +39,12 @@ constexpr bool is_kept(std::uint64_t seed, const DropoutPlace& place, double rat
   return static_cast<std::uint32_t>(draws >> (column % 2 * 32)) >= dropout_threshold(rate);
 }
 
+// Number `i` of the `message`-th message in the place of one that nobody sent: tokens are unlike,
+// as those of a network are, and go to unlike experts.
+constexpr int kMessageShifts = 1021;
+constexpr float message_noise(std::uint64_t message, std::uint64_t i) {
+  const auto draw = static_cast<float>(mixed(i + message % kMessageShifts) >> 40);
+  return 0.01F * (draw * 0x1p-23F - 1);
+}
+
 }  // namespace trainyard

@@ -226,6 +226,23 @@ TEST(Widths, OfTokensThatGoToExpertsMayBeAny) {
   EXPECT_TRUE(device.status().ok()) << device.status().message();
 }
 
+// As the host's ranks receive them (executor/cpu/alone_transport.cpp).
+TEST(Widths, OfMessagesThatNobodySentMayBeAny) {
+  const TestDevice device;
+  for (const std::int64_t columns : kWidths) {
+    for (const ElementType type : kTypes) {
+      const DeviceMatrix out(device, 3, columns, type);
+      Numbers expected;
+      for (std::int64_t i = 0; i < 3 * columns; ++i) {
+        expected.push_back(static_cast<double>(message_noise(5, static_cast<std::uint64_t>(i))));
+      }
+      fill_with_noise(device.queue(), *out, 5);
+      expect_near(out.get(), expected, tolerance_of(type), fmt::format("{} columns", columns));
+    }
+  }
+  EXPECT_TRUE(device.status().ok()) << device.status().message();
+}
+
 // More experts than a warp has lanes; the first of equal ones is chosen first.
 TEST(Widths, OfExpertsThatAreChosenMayBeAny) {
   const TestDevice device;

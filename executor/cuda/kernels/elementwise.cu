@@ -16,6 +16,19 @@ struct Fill {
   }
 };
 
+struct FillWithNoise {
+  View out;
+  std::uint64_t message;
+  template <int N>
+  __device__ void run(std::int64_t i) const {
+    Pack<N> pack;
+    for (int k = 0; k < N; ++k) {
+      pack.x[k] = message_noise(message, static_cast<std::uint64_t>(i + k));
+    }
+    store<N>(out, i, pack);
+  }
+};
+
 struct Convert {
   View out, in;
   template <int N>
@@ -322,6 +335,10 @@ void fill(const Queue& queue, const View& out, float number) {
                               "cudaMemsetAsync");
   }
   each_alike(queue, "fill", Fill{out, number}, out.size(), {&out});
+}
+
+void fill_with_noise(const Queue& queue, const View& out, std::uint64_t message) {
+  each_alike(queue, "fill_with_noise", FillWithNoise{out, message}, out.size(), {&out});
 }
 
 void convert(const Queue& queue, const View& out, const View& in) {

@@ -31,7 +31,8 @@ struct Dropout {
 // ---- Element by element; nullptr: an operand that is not there ----------------------------------
 
 void fill(const Queue& queue, const View& out, float number);
-void convert(const Queue& queue, const View& out, const View& in);  // or copies
+void fill_with_noise(const Queue& queue, const View& out, std::uint64_t message);  // message_noise
+void convert(const Queue& queue, const View& out, const View& in);                 // or copies
 void add_to(const Queue& queue, const View& into, const View& what);
 void add(const Queue& queue, const View& out, const View& a, const View& b);
 // out = stream + dropped(branch + bias); masks are of bytes

@@ -1,0 +1,59 @@
+// What a rank without its peers receives: tokens that are unlike, and unlike from message to
+// message.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "executor/cpu/transport.h"
+#include "executor/random.h"
+
+namespace trainyard {
+namespace {
+
+constexpr int kTokens = 64, kWidth = 48;
+
+std::vector<float> received(Transport& transport) {
+  std::vector<float> numbers(kTokens * kWidth);
+  EXPECT_TRUE(transport.receive(0, 0, numbers.data(), static_cast<int>(numbers.size())));
+  return numbers;
+}
+
+// Which of eight experts, with weights of noise, a token scores highest.
+int expert_of(const float* token) {
+  int best = 0;
+  double most = -INFINITY;
+  for (int expert = 0; expert < 8; ++expert) {
+    double score = 0;
+    for (int i = 0; i < kWidth; ++i) {
+      const auto place = static_cast<std::uint64_t>(1000000 + expert * kWidth + i);
+      score += static_cast<double>(token[i]) * uniform_signed(place);
+    }
+    if (score <= most) continue;
+    most = score;
+    best = expert;
+  }
+  return best;
+}
+
+TEST(AloneTransport, ReceivesTokensThatGoToAllExperts) {
+  const RankLayout layout({.pipeline_parallel = 2}, 1);
+  const auto transport = make_alone_transport(layout, 1);
+  const std::vector<float> first = received(*transport), second = received(*transport);
+  std::set<int> experts;
+  for (int token = 0; token < kTokens; ++token)
+    experts.insert(expert_of(&first[static_cast<std::size_t>(token) * kWidth]));
+  EXPECT_EQ(experts.size(), 8U);
+  EXPECT_NE(first, second);
+}
+
+TEST(AloneTransport, RepeatsWhatItReceives) {
+  const RankLayout layout({.pipeline_parallel = 2}, 1);
+  const auto one = make_alone_transport(layout, 1), other = make_alone_transport(layout, 1);
+  EXPECT_EQ(received(*one), received(*other));
+  EXPECT_EQ(received(*one), received(*other));
+}
+
+}  // namespace
+}  // namespace trainyard
