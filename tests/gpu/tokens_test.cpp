@@ -226,6 +226,27 @@ TEST(Widths, OfTokensThatGoToExpertsMayBeAny) {
   EXPECT_TRUE(device.status().ok()) << device.status().message();
 }
 
+// No expert at all, or the first ones, of a token whose scores are not all numbers: what is none is
+// chosen last, and the gates are none.
+TEST(RoutedTokens, HaveExpertsWhereTheirScoresAreNoNumbers) {
+  const TestDevice device;
+  constexpr std::int64_t kExperts = 40;
+  const float none = std::nanf("");
+  DeviceMatrix logits(device, 3, kExperts, ElementType::f32);
+  std::vector<float> scores(3 * kExperts, none);
+  scores[at(kExperts, 1, 37)] = 2;
+  for (std::int64_t e = 0; e < kExperts; ++e) scores[at(kExperts, 2, e)] = static_cast<float>(e);
+  scores[at(kExperts, 2, 39)] = none;
+  logits.set(scores);
+  const DeviceMatrix gates(device, 3, 2, ElementType::f32), which(device, 3, 2, ElementType::f32);
+  route(device.queue(), *gates, *which, *logits, nullptr);
+  EXPECT_EQ(which.get(), (Numbers{0, 1, 37, 0, 38, 37}));
+  const Numbers found = gates.get();
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_TRUE(std::isnan(found[i])) << i;
+  EXPECT_NEAR(found[4], 1 / (1 + std::exp(-1.0)), 1e-6);
+  EXPECT_TRUE(device.status().ok()) << device.status().message();
+}
+
 // As the host's ranks receive them (executor/cpu/alone_transport.cpp).
 TEST(Widths, OfMessagesThatNobodySentMayBeAny) {
   const TestDevice device;

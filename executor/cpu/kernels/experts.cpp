@@ -2,6 +2,7 @@
 // the chosen experts; the choice is by logit and correction bias.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <tuple>
 #include <utility>
@@ -26,8 +27,11 @@ Eigen::Index expert_of(S mark) {
   return static_cast<Eigen::Index>(is_dropped(mark) ? -1 - mark : mark);
 }
 
+// What is no number comes last: without an order sorting has no end that can be relied on.
 template <typename S>
-std::vector<Eigen::Index> chosen(const RowVector<S>& scores, Eigen::Index count) {
+std::vector<Eigen::Index> chosen(RowVector<S> scores, Eigen::Index count) {
+  scores = scores.unaryExpr(
+      [](S score) { return std::isnan(score) ? -std::numeric_limits<S>::infinity() : score; });
   std::vector<Eigen::Index> order(static_cast<std::size_t>(scores.size()));
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),

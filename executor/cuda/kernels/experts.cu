@@ -47,6 +47,15 @@ __device__ Choice best_of_warp(Choice mine) {
   return mine;
 }
 
+// By which an expert is chosen. What is no number comes last, so that there is an expert for every
+// copy; the gates of such a token are none either, and neither is the loss.
+__device__ float score_of(const View& logits, const View& correction, bool corrects,
+                          std::int64_t row, std::int64_t expert) {
+  const float score =
+      at(logits, row * logits.columns + expert) + (corrects ? at(correction, expert) : 0);
+  return score == score ? score : -INFINITY;
+}
+
 // A warp a token: the best experts, the first of equals first.
 __global__ void route_kernel(View gates, View experts, View logits, View correction,
                              bool corrects) {
@@ -58,8 +67,7 @@ __global__ void route_kernel(View gates, View experts, View logits, View correct
     for (int j = 0; j < chosen; ++j) {
       Choice best;
       for (std::int64_t e = lane; inside && e < logits.columns; e += kWarp) {
-        const Choice of{at(logits, row * logits.columns + e) + (corrects ? at(correction, e) : 0),
-                        e};
+        const Choice of{score_of(logits, correction, corrects, row, e), e};
         const bool left =
             of.score < last.score || (of.score == last.score && of.expert > last.expert);
         if (left && of.is_before(best)) best = of;
