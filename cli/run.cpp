@@ -123,6 +123,7 @@ Expected<Setting> setting_of(RunOptions& options, Question& question) {
   const Job& job = question.job.job;
   Setting setting{job.model, job.training, *std::move(plan)};
   setting.seed = options.seed;
+  setting.marks_unknown = options.plan.verify;
   setting.descent = descent_of(job.training, options.learning_rate);
   if (!options.tokens.empty()) {
     auto tokens = read_tokens(options.tokens, job.model.vocabulary, tokens_of(job, options.plan));

@@ -43,6 +43,9 @@ struct Setting {
   Descent descent;
   // Read one sequence after the other, from the start again where they end; empty: by the seed.
   std::shared_ptr<const std::vector<std::uint32_t>> tokens;
+  // Parts of tensors that a rank does not know become NaN, so that an operation that reads them is
+  // found out. That takes time which is none of the program's.
+  bool marks_unknown = true;
 };
 
 struct WeightPlace {

@@ -63,6 +63,7 @@ Setting setting_for(const SmallNetwork& network, BackendKind backend) {
   setting.plan.micro_batch = network.micro_batch;
   setting.plan.microbatches = static_cast<int>(network.batch / network.micro_batch);
   setting.descent.learning_rate = 1e-3;
+  setting.marks_unknown = false;
   return setting;
 }
 

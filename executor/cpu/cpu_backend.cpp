@@ -87,9 +87,9 @@ class CpuBackend final : public Backend {
 
   Expected<void> exchange(const Work& work, const GroupMembers& members) override {
     const Operation& operation = *work.issued.operation;
-    auto done =
-        take_part({operation, transport_, members.size(), members.index_of(transport_.rank())},
-                  operands_of(work));
+    auto done = take_part({operation, transport_, members.size(),
+                           members.index_of(transport_.rank()), setting_.marks_unknown},
+                          operands_of(work));
     store_all(work);
     return done;
   }

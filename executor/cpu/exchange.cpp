@@ -185,7 +185,7 @@ Expected<std::vector<float>> summed_part(const Exchange& x, const Tensor<float>&
 Expected<void> scatter_in_place(const Exchange& x, Tensor<float>& whole) {
   const auto mine = summed_part(x, whole);
   if (!mine) return tl::unexpected(mine.error());
-  whole.setConstant(std::numeric_limits<float>::quiet_NaN());
+  if (x.marks_unknown) whole.setConstant(std::numeric_limits<float>::quiet_NaN());
   std::copy(mine->begin(), mine->end(),
             whole.data() + part_of(whole.size(), x.members, x.self).begin);
   return {};

@@ -10,7 +10,8 @@ struct Exchange {
   const Operation& operation;
   Transport& transport;
   int members = 1;
-  int self = 0;  // among the members
+  int self = 0;               // among the members
+  bool marks_unknown = true;  // Setting::marks_unknown
 };
 
 Expected<void> take_part(const Exchange& exchange, const Operands<float>& operands);

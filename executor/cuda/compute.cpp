@@ -320,7 +320,7 @@ void optimizer_step(const DeviceWork& w) {
     update(w.queue, weight.from(into_whole ? part.begin : 0, size),
            gradient.from(of_whole ? part.begin : 0, size), states.rows_from(state, size),
            w.in_if(0), rule);
-    if (into_whole) {
+    if (into_whole && w.where.setting.marks_unknown) {
       fill(w.queue, weight.from(0, part.begin), unknown);
       fill(w.queue, weight.from(part.end, weight.size() - part.end), unknown);
     }
@@ -335,8 +335,11 @@ void copy_part(const DeviceWork& w, bool scatters, const View& from, const View&
   const FlatPart part =
       part_of(scatters ? from.size() : to.size(), w.operation.shards, w.where.shard);
   const std::int64_t size = part.end - part.begin;
-  if (!scatters) fill(w.queue, to, std::nanf(""));
-  if (!w.operands.out.empty()) fill(w.queue, to, 0);
+  if (!w.operands.out.empty()) {
+    fill(w.queue, to, 0);
+  } else if (!scatters && w.where.setting.marks_unknown) {
+    fill(w.queue, to, std::nanf(""));
+  }
   convert(w.queue, to.from(scatters ? 0 : part.begin, size),
           from.from(scatters ? part.begin : 0, size));
 }

@@ -243,7 +243,7 @@ Expected<void> scatter_in_place(const DeviceExchange& x, const View& whole) {
   const Scratch mine(x.work.queue, part.end - part.begin, 1, whole.type);
   auto done =
       x.transport.reduce_scatter(x.work.queue, x.work.operation.group, whole, counts, *mine);
-  fill(x.work.queue, whole, std::nanf(""));
+  if (x.work.where.setting.marks_unknown) fill(x.work.queue, whole, std::nanf(""));
   convert(x.work.queue, whole.from(part.begin, mine->size()), *mine);
   return done;
 }

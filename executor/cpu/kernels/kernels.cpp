@@ -285,8 +285,11 @@ void copy(const Operation& op, const Where& where, const Operands<S>& o) {
       continue;
     }
     const bool scatters = o.in_buffers[i]->part_of < 0;
-    if (!scatters) to.setConstant(std::numeric_limits<S>::quiet_NaN());
-    if (!o.out.empty()) to.setZero();
+    if (!o.out.empty()) {
+      to.setZero();
+    } else if (!scatters && where.setting.marks_unknown) {
+      to.setConstant(std::numeric_limits<S>::quiet_NaN());
+    }
     copy_part(op, where, scatters, from, to);
   }
 }

@@ -134,7 +134,7 @@ void optimizer_step(const Operation& op, const Where& where, const Operands<S>& 
     for (Eigen::Index k = 0; k < moving(part, skips); ++k) {
       step(weight.data()[first_weight + k], gradient.data()[first_gradient + k]);
     }
-    if (into_whole) forget_beyond(part, weight);
+    if (into_whole && where.setting.marks_unknown) forget_beyond(part, weight);
     gradient.setZero();
   }
 }
