@@ -10,6 +10,7 @@
 #include <cmath>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "cli/command.h"
 #include "cli/cuda_program.h"
@@ -49,20 +50,20 @@ struct RunOptions {
   bool scale_down = false, alone = false;
   std::string scaled_down;  // what that changed
   bool watch = false;
-  int rank = 0;              // that runs alone
-  double learning_rate = 0;  // 0: the optimizer's own
-  fs::path profile;          // empty: none is written
-  fs::path trace;            // empty: none is written
-  fs::path tokens;           // empty: by the seed
+  int rank = 0;                         // that runs alone
+  std::optional<double> learning_rate;  // none: the optimizer's own
+  fs::path profile;                     // empty: none is written
+  fs::path trace;                       // empty: none is written
+  fs::path tokens;                      // empty: by the seed
   Format format = Format::text;
   std::vector<std::string> arguments;  // of a rank process
 };
 
-Descent descent_of(const Training& training, double learning_rate) {
+Descent descent_of(const Training& training, std::optional<double> learning_rate) {
   const bool adam = training.optimizer.name != "sgd";
   Descent descent{.learning_rate = adam ? 1e-3 : 0.1, .momentum = 0.9};
   if (training.optimizer.name == "adamw") descent.weight_decay = 0.1;
-  if (learning_rate > 0) descent.learning_rate = learning_rate;
+  descent.learning_rate = learning_rate.value_or(descent.learning_rate);
   return descent;
 }
 
@@ -386,9 +387,10 @@ std::vector<std::string> rank_arguments(const RunOptions& options) {
                                    "--warmup",
                                    fmt::format("{}", options.plan.warmup),
                                    "--seed",
-                                   fmt::format("{}", options.seed),
-                                   "--learning-rate",
-                                   fmt::format("{}", options.learning_rate)};
+                                   fmt::format("{}", options.seed)};
+  if (options.learning_rate) {
+    list.insert(list.end(), {"--learning-rate", fmt::format("{}", *options.learning_rate)});
+  }
   if (options.scale_down) {
     list.insert(list.end(), {"--scale-down", "--ranks", fmt::format("{}", options.ranks)});
   }

@@ -153,6 +153,21 @@ TEST(RunCommand, RepeatsARunFromItsSeed) {
   EXPECT_NE(first, losses(4));
 }
 
+// Nothing is learnt: every step that sees the same batch has the loss of the first.
+TEST(RunCommand, StandsStillAtALearningRateOfZero) {
+  const Ran ran = run_trainyard(
+      fmt::format("run {} --learning-rate 0 --same-batch --format json", tiny_scenario("", 2)));
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_NE(ran.out.find("\"learning_rate\": 0"), std::string::npos) << ran.out;
+  EXPECT_EQ(ran.out.find("\"learning_rate\": 0.001"), std::string::npos) << ran.out;
+  std::vector<std::string> losses;
+  for (const std::string& line : lines_of(ran.out)) {
+    if (line.find("\"loss\"") != std::string::npos) losses.push_back(line);
+  }
+  ASSERT_EQ(losses.size(), 4U);
+  for (const std::string& loss : losses) EXPECT_EQ(loss, losses.front());
+}
+
 // Tokens that are all alike are learnt at once; the seed's are not.
 TEST(RunCommand, TrainsOnTheTokensOfAFile) {
   const fs::path tokens = write_scratch("tokens.bin", std::string("\5\0\5\0\5\0\5\0", 8));
