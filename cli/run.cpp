@@ -410,6 +410,12 @@ Expected<void> check_outputs(const RunOptions& options) {
   return {};
 }
 
+// A launcher that has started one process has not started a plan of several ranks: its variables
+// stay in shells that it starts.
+bool is_leftover(const Started& started, const RunOptions& options, const Plan& plan) {
+  return !started.folder && started.ranks == 1 && !options.alone && plan.devices() > 1;
+}
+
 int run(RunOptions& options) {
   if (options.alone && options.plan.verify) {
     return fail({"command line", "found --alone with --verify; allowed: one of them"});
@@ -428,7 +434,8 @@ int run(RunOptions& options) {
   const auto setting = setting_of(options, *question);
   if (was_interrupted()) return kInterrupted;
   if (!setting) return fail(setting.error());
-  if (const auto started = started_as_rank()) {
+  const auto started = started_as_rank();
+  if (started && !is_leftover(*started, options, setting->plan)) {
     return run_rank_process(options, *question, *setting, *started);
   }
   options.arguments = rank_arguments(options);

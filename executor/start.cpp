@@ -7,6 +7,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <initializer_list>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -116,6 +117,18 @@ const char* variable(const char* name) { return std::getenv(name); }
 bool is_under_mpi() {
   return variable("OMPI_COMM_WORLD_SIZE") != nullptr || variable("PMI_SIZE") != nullptr ||
          variable("PMIX_RANK") != nullptr;
+}
+
+// Of the first variable that begins with a number and has no list of them; 1: none has.
+int first_count(std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    const std::string_view text = variable(name) == nullptr ? "" : variable(name);
+    int count = 0;
+    const auto read = std::from_chars(text.data(), text.data() + text.size(), count);
+    const bool is_list = text.find(',') != std::string_view::npos;
+    if (read.ec == std::errc() && count > 0 && !is_list) return count;
+  }
+  return 1;
 }
 
 // While it lives, a rank that is told to end or that hangs saves its board.
@@ -277,21 +290,19 @@ Expected<RankResult> run_under_mpi([[maybe_unused]] const RankWorld& world,
 
 std::optional<Started> started_as_rank() {
   if (const char* folder = variable(kRunFolder)) return Started{folder};
-  const bool launched = is_under_mpi() || rendezvous_in_environment();
-  return launched ? std::optional<Started>(Started{}) : std::nullopt;
+  // Open MPI, MPICH, Slurm.
+  if (is_under_mpi()) {
+    return Started{std::nullopt,
+                   first_count({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"})};
+  }
+  const auto at = rendezvous_in_environment();
+  return at ? std::optional(Started{std::nullopt, at->ranks}) : std::nullopt;
 }
 
 int ranks_of_host() {
   // Open MPI, MPICH, Slurm where its nodes have as many each ("4", "4(x2)"), torchrun.
-  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS",
-                           "SLURM_STEP_TASKS_PER_NODE", "LOCAL_WORLD_SIZE"}) {
-    const std::string_view text = variable(name) == nullptr ? "" : variable(name);
-    int ranks = 0;
-    const auto read = std::from_chars(text.data(), text.data() + text.size(), ranks);
-    const bool alike = text.find(',') == std::string_view::npos;
-    if (read.ec == std::errc() && ranks > 0 && alike) return ranks;
-  }
-  return 1;
+  return first_count({"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_TASKS_PER_NODE",
+                      "LOCAL_WORLD_SIZE"});
 }
 
 std::optional<Error> wrong_environment() {

@@ -14,6 +14,7 @@ namespace trainyard {
 // or srun, or by a launcher that sets RANK and WORLD_SIZE (executor/cpu/socket_transport.h).
 struct Started {
   std::optional<std::filesystem::path> folder;  // of the boards, where a supervisor looks at them
+  int ranks = 1;  // without a supervisor: as many as the launcher says that it has started
 };
 std::optional<Started> started_as_rank();
 // How many ranks a launcher has started on this host, this one among them; 1 where it does not say.

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -63,10 +64,25 @@ std::vector<std::string> command_of(const RankLaunch& what, const Folders& folde
   return command;
 }
 
+// What a launcher above this process has left in its environment: mpirun would take itself for one
+// of its ranks. What the user has set (OMPI_MCA_btl and the like) stays.
+void forget_launcher() {
+  constexpr std::array kPrefixes = {"PMIX_", "PMI_", "OMPI_COMM_WORLD_", "OMPI_MCA_orte_",
+                                    "OMPI_MCA_ess"};
+  std::vector<std::string> names;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const auto begins = [text](const char* prefix) { return text.starts_with(prefix); };
+    if (std::ranges::any_of(kPrefixes, begins)) names.emplace_back(text.substr(0, text.find('=')));
+  }
+  for (const std::string& name : names) ::unsetenv(name.c_str());
+}
+
 // In a process group of its own, so that a Ctrl-C reaches the supervisor alone; it ends with the
 // supervisor. Does not return.
 [[noreturn]] void become(std::vector<char*>& arguments, const fs::path& folder) {
   ::setpgid(0, 0);
+  forget_launcher();
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   const int output =

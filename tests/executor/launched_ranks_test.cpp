@@ -75,6 +75,19 @@ TEST(LaunchedRanks, RunsFromRankAndWorldSizeInTheEnvironment) {
   EXPECT_NE(read_text(profile).find("profile/1"), std::string::npos);
 }
 
+// What a launcher of one process leaves in the shells that it starts: the command starts the ranks
+// of a plan of two itself.
+TEST(LaunchedRanks, AreStartedWhereALauncherHasStartedOneProcess) {
+  for (const char* launcher :
+       {"env PMIX_RANK=0", "env PMI_SIZE=1 PMI_RANK=0", "env RANK=0 WORLD_SIZE=1",
+        "env ASAN_OPTIONS=detect_leaks=0 mpirun --allow-run-as-root -n 1"}) {
+    const Ran ran =
+        run_trainyard(fmt::format("run {} --verify", tiny_scenario(kTwoStages, 2)), launcher);
+    EXPECT_EQ(ran.status, 0) << launcher << ran.err;
+    EXPECT_NE(ran.out.find("Verified"), std::string::npos) << launcher << ran.out;
+  }
+}
+
 // One process of a plan of four ranks, which says what it measured whichever rank it is.
 TEST(LaunchedRanks, RunARankAloneUnderAnyLauncher) {
   const std::string scenario = tiny_scenario(R"("tensor_parallel": 2, "pipeline_parallel": 2)", 4);
