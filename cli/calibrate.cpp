@@ -327,7 +327,7 @@ int run(CalibrateOptions options) {
   if (const auto error = cuda ? prepare_gpus(options) : std::nullopt) {
     return fail(*error, kMachineFailed);
   }
-  const InterruptGuard guard;
+  const TerminationGuard guard;
   const auto subject = cuda ? measured_device(options) : measured_host(options);
   if (was_interrupted()) return kInterrupted;
   if (!subject) return fail(subject.error(), kMachineFailed);

@@ -346,8 +346,7 @@ int supervise(const RunOptions& options, const Question& question, const Setting
   const auto program = lower(setting.model, setting.training, setting.plan);
   if (!program) return fail(in_file(options.file, program.error()));
   const RankLayout layout(setting.plan, setting.model.kv_heads);
-  const InterruptGuard guard;
-  const TerminationGuard also;
+  const TerminationGuard guard;
   Progress progress("running");
   RankLaunch what{.command = options.arguments, .ranks = options.alone ? 1 : layout.ranks()};
   what.timeout = Seconds(options.timeout);

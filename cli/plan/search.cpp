@@ -25,7 +25,12 @@ void request_interrupt(int signal) {
   std::signal(signal, SIG_DFL);
 }
 
-constexpr std::array kTerminations = {SIGTERM, SIGHUP};
+void keep_requesting_interrupt(int) {
+  interrupt_requested = true;
+  stop_requested = true;
+}
+
+constexpr std::array kTerminations = {SIGINT, SIGTERM, SIGHUP};
 
 }  // namespace
 
@@ -38,8 +43,9 @@ InterruptGuard::~InterruptGuard() {
 
 TerminationGuard::TerminationGuard() {
   for (std::size_t i = 0; i < kTerminations.size(); ++i) {
-    previous_[i] = std::signal(kTerminations[i], request_interrupt);
-    if (previous_[i] == SIG_IGN) std::signal(kTerminations[i], SIG_IGN);  // nohup
+    previous_[i] = std::signal(kTerminations[i], keep_requesting_interrupt);
+    const bool stays = previous_[i] == SIG_IGN && kTerminations[i] != SIGINT;  // nohup
+    if (stays) std::signal(kTerminations[i], SIG_IGN);
   }
 }
 

@@ -27,7 +27,9 @@ class InterruptGuard {
  private:
   void (*previous_)(int);
 };
-// While it lives, SIGTERM and SIGHUP, as schedulers and lost terminals send them, ask for the same.
+// While it lives, Ctrl-C, and SIGTERM and SIGHUP as schedulers and lost terminals send them, ask
+// for the same, as often as they come: what has begun to end, and leaves nothing behind, is not cut
+// short.
 class TerminationGuard {
  public:
   TerminationGuard();
@@ -36,7 +38,7 @@ class TerminationGuard {
   TerminationGuard& operator=(const TerminationGuard&) = delete;
 
  private:
-  std::array<void (*)(int), 2> previous_{};
+  std::array<void (*)(int), 3> previous_{};
 };
 const std::atomic<bool>* interrupt_flag();
 

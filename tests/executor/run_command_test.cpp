@@ -312,6 +312,23 @@ TEST(RunCommand, EndsEveryRankOnCtrlCAndSavesWhatWasMeasured) {
   expect_ended(running, processes, profile, 0);
 }
 
+// A rank that is stopped keeps the others from ending until the supervisor's patience is over: what
+// is sent meanwhile does not end the supervisor before it has written and removed what it has to.
+TEST(RunCommand, SavesWhatWasMeasuredHoweverOftenItIsInterrupted) {
+  const fs::path profile = scratch_folder() / "profile.json";
+  Running running(endless(tiny_scenario(kTwoStages, 2), profile));
+  const auto board = running.board(1);
+  ASSERT_TRUE(board);
+  const std::vector<int> processes = {running.board(0)->head().process, board->head().process};
+  kill(board->head().process, SIGSTOP);
+  for (const int signal : {SIGINT, SIGINT, SIGTERM}) {
+    kill(-running.process(), signal);
+    std::this_thread::sleep_for(100ms);
+  }
+  expect_ended(running, processes, profile, 0);
+  EXPECT_TRUE(fs::is_empty(running.folder()));
+}
+
 // After the first step, whose gradients are compared, and before the last, after which weights are.
 TEST(RunCommand, SaysThatNothingIsVerifiedWhereItIsInterrupted) {
   const std::string scenario = tiny_scenario(kTwoStages, 2);
