@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -159,7 +160,10 @@ class Diagnosis {
     std::ifstream file(folder_ / "output");
     std::string last;
     for (std::string line; std::getline(file, line);) {
-      if (line.find_first_not_of("- \t") != std::string::npos) last = line;
+      // Frames of dashes or stars apart.
+      if (std::ranges::any_of(line, [](unsigned char c) { return std::isalnum(c) != 0; })) {
+        last = line;
+      }
     }
     return last.empty() ? "" : ": " + last;
   }

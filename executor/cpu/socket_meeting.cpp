@@ -39,9 +39,10 @@ struct Addresses {
   int status = 0;
 };
 
+// A socket; below 0: the negative error number.
 int listening(const char* port) {
   const Addresses here(nullptr, port);
-  if (here.first == nullptr) return -1;
+  if (here.first == nullptr) return -EADDRNOTAVAIL;
   const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const int yes = 1;
   ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
@@ -49,8 +50,9 @@ int listening(const char* port) {
       ::listen(socket, SOMAXCONN) == 0) {
     return socket;
   }
+  const int error = errno;
   ::close(socket);
-  return -1;
+  return -error;
 }
 
 int ready(int socket) {
@@ -165,7 +167,7 @@ class Meeting {
   Meeting& operator=(const Meeting&) = delete;
 
   Expected<std::vector<SocketPeer>> peers() {
-    if (listener_ < 0) return tl::unexpected(system_failure("bind").error());
+    if (listener_ < 0) return tl::unexpected(cannot_listen());
     auto met = at_.rank == 0 ? gather() : join();
     if (met) met = meet_each_other();
     if (!met) return tl::unexpected(met.error());
@@ -173,6 +175,14 @@ class Meeting {
   }
 
  private:
+  Error cannot_listen() const {
+    std::array<char, 64> host{};
+    ::gethostname(host.data(), host.size() - 1);
+    return {"MASTER_PORT",
+            fmt::format("rank {} of {} cannot listen on {}, port {}: {}", at_.rank, at_.ranks,
+                        host.data(), at_.rank == 0 ? at_.port : "of the system's choice",
+                        std::strerror(-listener_))};
+  }
   Expected<void> never_came(const std::vector<int>& ranks) const {
     return failure("", fmt::format("{} of {} never came to {}:{}", ranks_listed(ranks), at_.ranks,
                                    at_.address, at_.port));

@@ -478,6 +478,21 @@ TEST(RunCommand, SaysWhichPeerNeverStarts) {
   EXPECT_NE(ran.err.find("rank 0 of 2 never started"), std::string::npos) << ran.err;
 }
 
+// As Open MPI frames what it says.
+TEST(RunCommand, SaysWhatTheLauncherSaidLastAndNotItsFrame) {
+  const fs::path folder = scratch_folder() / "bin";
+  fs::create_directories(folder);
+  const fs::path launcher = folder / "mpirun";
+  std::ofstream(launcher) << "#!/bin/sh\necho 'no slots are left'\necho '*** *** ***'\n"
+                             "echo '-------------'\nexit 1\n";
+  fs::permissions(launcher, fs::perms::owner_all);
+  const Ran ran = run_trainyard(fmt::format("run {}", tiny_scenario(kTwoStages, 2)),
+                                fmt::format("PATH='{}':$PATH", folder.string()));
+  EXPECT_EQ(ran.status, 3);
+  EXPECT_NE(ran.err.find("rank 0 of 2 never started: no slots are left"), std::string::npos)
+      << ran.err;
+}
+
 TEST(RunCommand, StopsAtALossThatIsNoNumber) {
   const fs::path profile = scratch_folder() / "profile.json";
   const Ran ran = run_trainyard(fmt::format("run {} --steps 20 --learning-rate 1e38 -o {}",

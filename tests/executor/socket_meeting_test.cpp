@@ -5,6 +5,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <future>
@@ -31,6 +32,27 @@ TEST(SocketMeeting, SaysThatTheNameOfRankZeroHasNoAddress) {
   const std::string why = message.substr(begin.size());
   // What a machine with a network says, and one without.
   EXPECT_TRUE(why == ::gai_strerror(EAI_NONAME) || why == ::gai_strerror(EAI_AGAIN)) << why;
+}
+
+// The port has a listener already.
+TEST(SocketMeeting, SaysWhichRankCannotListenWhere) {
+  const int taken = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  socklen_t size = sizeof(address);
+  auto* generic = reinterpret_cast<sockaddr*>(&address);
+  ASSERT_EQ(::bind(taken, generic, size), 0);
+  ASSERT_EQ(::listen(taken, 1), 0);
+  ::getsockname(taken, generic, &size);
+  const std::string port = std::to_string(ntohs(address.sin_port));
+  const auto met =
+      met_peers({.rank = 0, .ranks = 2, .address = "127.0.0.1", .port = port}, Seconds(0.5));
+  ::close(taken);
+  ASSERT_FALSE(met);
+  EXPECT_EQ(met.error().where, "MASTER_PORT");
+  const std::string& message = met.error().message;
+  EXPECT_TRUE(message.starts_with("rank 0 of 2 cannot listen on ")) << message;
+  EXPECT_TRUE(message.ends_with(", port " + port + ": Address already in use")) << message;
 }
 
 // A name may become known as late as its host starts: nobody gives up earlier.
