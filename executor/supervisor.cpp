@@ -132,6 +132,16 @@ class Diagnosis {
   std::optional<std::string> failed() const { return failure_of(boards_, what_.words); }
   std::optional<std::string> dead() const { return death_of(boards_, what_.words); }
 
+  bool is_stopped(int rank) const {
+    const auto& board = boards_[static_cast<std::size_t>(rank)];
+    return board && trainyard::is_stopped(board->head().process);
+  }
+  // Requires: it is.
+  std::string stopped(int rank) const {
+    return sentence_of(boards_[static_cast<std::size_t>(rank)]->head(),
+                       "is stopped and " + not_gone_on(what_.timeout), what_.words.described);
+  }
+
   std::string hanging() const {
     for (int rank = 0; rank < what_.ranks; ++rank) {
       if (!boards_[static_cast<std::size_t>(rank)]) return never_started(rank);
@@ -182,7 +192,8 @@ class Supervision {
         folder_(folder),
         launcher_(launcher),
         diagnosis_(what, launched_.boards, folder),
-        changed_(Clock::now()) {
+        changed_(Clock::now()),
+        clocks_(static_cast<std::size_t>(what.ranks)) {
     launched_.boards.resize(static_cast<std::size_t>(what.ranks));
   }
 
@@ -213,11 +224,21 @@ class Supervision {
       if (!all_done()) launched_.failure = diagnosis_.ended();
       return true;
     }
-    if (Clock::now() - changed_ < std::chrono::duration<double>(what_.timeout.value())) {
-      return false;
+    const auto timeout = std::chrono::duration<double>(what_.timeout.value());
+    if (Clock::now() - changed_ >= timeout) {
+      launched_.failure = diagnosis_.hanging();
+      return true;
     }
-    launched_.failure = diagnosis_.hanging();
-    return true;
+    // While another works on for long, as rank 0 does before it can be compared with, nobody has to
+    // wait for the one that is stopped.
+    if (Clock::now() - changed_ >= timeout / 2) return false;
+    for (int rank = 0; rank < what_.ranks; ++rank) {
+      const auto since = Clock::now() - clocks_[static_cast<std::size_t>(rank)].changed;
+      if (since < timeout || !diagnosis_.is_stopped(rank)) continue;
+      launched_.failure = diagnosis_.stopped(rank);
+      return true;
+    }
+    return false;
   }
 
   // A rank that fails with others may say so before the one that made it fail.
@@ -227,16 +248,18 @@ class Supervision {
   }
 
   void look() {
-    std::int64_t beats = 0, steps = 0, all_steps = 0;
+    std::int64_t steps = 0, all_steps = 0;
     for (int rank = 0; rank < what_.ranks; ++rank) {
       auto& board = launched_.boards[static_cast<std::size_t>(rank)];
       if (!board) board = Board::open(folder_, rank);
       if (!board) continue;
-      beats += 1 + board->head().beats + static_cast<std::int64_t>(board->head().state.load());
+      RankClock& clock = clocks_[static_cast<std::size_t>(rank)];
+      const std::int64_t beats =
+          1 + board->head().beats + static_cast<std::int64_t>(board->head().state.load());
+      if (beats != std::exchange(clock.beats, beats)) changed_ = clock.changed = Clock::now();
       steps += board->head().steps_done;
       all_steps += board->head().steps;
     }
-    if (beats != std::exchange(beats_, beats)) changed_ = Clock::now();
     if (all_steps > 0) {
       what_.progress(static_cast<double>(steps) / static_cast<double>(all_steps));
     }
@@ -288,8 +311,12 @@ class Supervision {
   int patience_ = 25;  // looks
   Launched launched_;
   Diagnosis diagnosis_;
-  std::int64_t beats_ = 0;
-  Clock::time_point changed_;
+  Clock::time_point changed_;  // of any rank
+  struct RankClock {
+    std::int64_t beats = 0;  // 0: not seen yet
+    Clock::time_point changed = Clock::now();
+  };
+  std::vector<RankClock> clocks_;
 };
 
 }  // namespace

@@ -312,6 +312,28 @@ TEST(RunCommand, EndsEveryRankOnCtrlCAndSavesWhatWasMeasured) {
   expect_ended(running, processes, profile, 0);
 }
 
+// While rank 0 trains the network alone the others wait in a broadcast, however long that takes.
+// Its steps are more than it could do in this test.
+TEST(RunCommand, NamesARankThatIsStoppedWhileAnotherWorksOn) {
+  Running running(
+      fmt::format("run {} --steps 1000000 --timeout 2 --verify", tiny_scenario(kTwoStages, 2)));
+  const auto in_unsharded = [](const BoardHead& head) {
+    return head.state == RankState::unsharded;
+  };
+  const auto victim = running.board_when(1, in_unsharded),
+             first = running.board_when(0, in_unsharded);
+  ASSERT_TRUE(victim && first);
+  kill(victim->head().process, SIGSTOP);
+  EXPECT_EQ(running.wait(), 3);
+  const std::string error = running.error();
+  EXPECT_TRUE(error.starts_with("trainyard: rank 1 on ")) << error;
+  EXPECT_NE(error.find(" is stopped and has not gone on for 2 s: while the network is trained on "
+                       "one rank, to compare with"),
+            std::string::npos)
+      << error;
+  EXPECT_EQ(first->head().state, RankState::terminated);
+}
+
 // A rank that is stopped keeps the others from ending until the supervisor's patience is over: what
 // is sent meanwhile does not end the supervisor before it has written and removed what it has to.
 TEST(RunCommand, SavesWhatWasMeasuredHoweverOftenItIsInterrupted) {

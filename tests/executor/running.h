@@ -42,10 +42,14 @@ class Running {
 
   // Of a rank, when it has begun its steps.
   std::optional<Board> board(int rank) const {
+    return board_when(rank, [](const BoardHead& head) { return head.steps_done > 0; });
+  }
+  template <typename Holds>
+  std::optional<Board> board_when(int rank, const Holds& holds) const {
     for (int i = 0; i < 1500; ++i) {
       for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
         auto board = Board::open(entry.path(), rank);
-        if (board && board->head().steps_done > 0) return board;
+        if (board && holds(board->head())) return board;
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
