@@ -296,6 +296,12 @@ class RunTrace {
   std::vector<TraceCounter> counters_;
 };
 
+std::string note_of(const Setting& setting) {
+  if (setting.plan.optimizer_barrier) return "";
+  return "the gradient is not clipped, for the update does not wait for its norm "
+         "(optimizer_barrier false): other weights than those of a plan that waits";
+}
+
 }  // namespace
 
 std::string run_trace(const Question& question, const Setting& setting, const RunPlan& run,
@@ -326,6 +332,7 @@ Profile profile_of(const Question& question, const Setting& setting, const RunPl
                   .seed = static_cast<std::int64_t>(setting.seed),
                   .learning_rate = setting.descent.learning_rate,
                   .same_batch = run.same_batch,
+                  .note = note_of(setting),
                   .alone = run.alone >= 0,
                   .plan = request_of(setting.plan)};
   add_steps(boards, profile);

@@ -225,6 +225,7 @@ std::string run_report(const Profile& profile, const Style& style) {
   std::string text = fmt::format("{}\n{} rank{}, {}, seed {}\n\n", profile.name, ranks,
                                  ranks == 1 ? "" : "s", profile.backend, profile.seed);
   text += step_table(profile, style);
+  if (!profile.note.empty()) text += "\n" + wrap(fmt::format("Note: {}.", profile.note));
   if (!profile.operations.empty() && mean_step_time(profile) > Seconds(0)) {
     text += "\n" +
             wrap(

@@ -60,6 +60,7 @@ struct Profile {
   bool same_batch = false;  // every step saw the first one
   std::string tokens;       // file; empty: by the seed
   std::string scaled_down;  // what is less than in the scenario; empty: nothing
+  std::string note;         // what the plan changes of the training itself; empty: nothing
   bool alone = false;       // its one rank ran without its peers, local copies in their place
   std::optional<PlanRequest> plan;
   int warmup_steps = 0;  // the first of `steps`

@@ -109,6 +109,7 @@ const Section<Profile>& profile_section() {
           text("tokens", &P::tokens, "the file that they are from").absent("by the seed"),
           text("scaled_down", &P::scaled_down, "what was run with less of than the scenario has")
               .absent("nothing"),
+          text("note", &P::note, "what the plan changes of the training itself").absent("nothing"),
           flag("alone", &P::alone,
                "whether the one rank in `ranks` ran without its peers, local copies of as many "
                "bytes in their place; what is predicted is that, too"),

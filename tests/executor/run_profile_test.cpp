@@ -220,6 +220,23 @@ TEST(RunProfile, SaysWhatTheRunWasToldBesideTheScenario) {
   EXPECT_EQ(told->plan->schedule, "1f1b");
 }
 
+// Of zb-v the update does not wait for the norm that a gradient is clipped by; of 1F1B it does.
+TEST(RunProfile, SaysWhereThePlanClipsNoGradient) {
+  for (const auto& [plan, clips] :
+       {std::pair{R"("pipeline_parallel": 2, "schedule": "zb-v", "virtual_stages": 2)", false},
+        {R"("pipeline_parallel": 2)", true}}) {
+    const fs::path profile = scratch_folder() / "p.json";
+    const Ran ran = run_trainyard(
+        fmt::format("run {} --steps 1 -o {}", tiny_scenario(plan, 2), profile.string()));
+    ASSERT_EQ(ran.status, 0) << ran.err;
+    const auto told = read_profile(profile);
+    ASSERT_TRUE(told);
+    EXPECT_EQ(told->note.find("the gradient is not clipped") != std::string::npos, !clips) << plan;
+    EXPECT_EQ(ran.out.find("Note: the gradient is not clipped") != std::string::npos, !clips)
+        << ran.out;
+  }
+}
+
 // The most of the counter is what the backend itself has counted; and ranks that talk to each other
 // have a link load.
 TEST(RunProfile, TracesTheMemoryThatEachRankHolds) {
