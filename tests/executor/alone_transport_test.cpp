@@ -12,10 +12,10 @@
 namespace trainyard {
 namespace {
 
-constexpr int kTokens = 64, kWidth = 48;
+constexpr int kReceivedTokens = 64, kReceivedWidth = 48;
 
-std::vector<float> received(Transport& transport) {
-  std::vector<float> numbers(kTokens * kWidth);
+std::vector<float> message_to(Transport& transport) {
+  std::vector<float> numbers(kReceivedTokens * kReceivedWidth);
   EXPECT_TRUE(transport.receive(0, 0, numbers.data(), static_cast<int>(numbers.size())));
   return numbers;
 }
@@ -26,8 +26,8 @@ int expert_of(const float* token) {
   double most = -INFINITY;
   for (int expert = 0; expert < 8; ++expert) {
     double score = 0;
-    for (int i = 0; i < kWidth; ++i) {
-      const auto place = static_cast<std::uint64_t>(1000000 + expert * kWidth + i);
+    for (int i = 0; i < kReceivedWidth; ++i) {
+      const auto place = static_cast<std::uint64_t>(1000000 + expert * kReceivedWidth + i);
       score += static_cast<double>(token[i]) * uniform_signed(place);
     }
     if (score <= most) continue;
@@ -40,10 +40,10 @@ int expert_of(const float* token) {
 TEST(AloneTransport, ReceivesTokensThatGoToAllExperts) {
   const RankLayout layout({.pipeline_parallel = 2}, 1);
   const auto transport = make_alone_transport(layout, 1);
-  const std::vector<float> first = received(*transport), second = received(*transport);
+  const std::vector<float> first = message_to(*transport), second = message_to(*transport);
   std::set<int> experts;
-  for (int token = 0; token < kTokens; ++token)
-    experts.insert(expert_of(&first[static_cast<std::size_t>(token) * kWidth]));
+  for (int token = 0; token < kReceivedTokens; ++token)
+    experts.insert(expert_of(&first[static_cast<std::size_t>(token) * kReceivedWidth]));
   EXPECT_EQ(experts.size(), 8U);
   EXPECT_NE(first, second);
 }
@@ -51,8 +51,8 @@ TEST(AloneTransport, ReceivesTokensThatGoToAllExperts) {
 TEST(AloneTransport, RepeatsWhatItReceives) {
   const RankLayout layout({.pipeline_parallel = 2}, 1);
   const auto one = make_alone_transport(layout, 1), other = make_alone_transport(layout, 1);
-  EXPECT_EQ(received(*one), received(*other));
-  EXPECT_EQ(received(*one), received(*other));
+  EXPECT_EQ(message_to(*one), message_to(*other));
+  EXPECT_EQ(message_to(*one), message_to(*other));
 }
 
 }  // namespace

@@ -7,20 +7,20 @@
 namespace trainyard {
 namespace {
 
-constexpr int kTokens = 32, kHeads = 2, kWidth = 16;
+constexpr int kAttendedTokens = 32, kAttendedHeads = 2, kAttendedWidth = 16;
 
 // One sequence of noise.
 struct Attended {
   explicit Attended(bool fused) {
-    setting.training.sequence_length = kTokens;
+    setting.training.sequence_length = kAttendedTokens;
     setting.training.stack.flash_attention = fused;
     operation.attention = {.batch = 1,
-                           .heads = kHeads,
-                           .kv_heads = kHeads,
-                           .queries = kTokens,
-                           .keys = kTokens,
-                           .query_head_dim = kWidth,
-                           .value_head_dim = kWidth};
+                           .heads = kAttendedHeads,
+                           .kv_heads = kAttendedHeads,
+                           .queries = kAttendedTokens,
+                           .keys = kAttendedTokens,
+                           .query_head_dim = kAttendedWidth,
+                           .value_head_dim = kAttendedWidth};
   }
   void forward() {
     operation.kind = OperationKind::attention;
@@ -33,21 +33,23 @@ struct Attended {
             Operands<float>{.in = {&q, &k, &v, &out, &statistics, &dout}, .out = {&dq, &dk, &dv}});
   }
 
-  static Tensor<float> noise() { return Tensor<float>::Random(kTokens, kHeads * kWidth); }
+  static Tensor<float> noise() {
+    return Tensor<float>::Random(kAttendedTokens, kAttendedHeads * kAttendedWidth);
+  }
   Setting setting;
   Operation operation;
   Tensor<float> q = noise(), k = noise(), v = noise(), dout = noise();
   Tensor<float> out = noise(), dq = noise(), dk = noise(), dv = noise();
-  Tensor<float> statistics = Tensor<float>::Zero(kTokens, kHeads);
+  Tensor<float> statistics = Tensor<float>::Zero(kAttendedTokens, kAttendedHeads);
 };
 
 TEST(AttentionOfTheHost, GivesHiddenKeysTheProbabilityZero) {
   Attended of(false);
   of.forward();
-  for (int head = 0; head < kHeads; ++head) {
-    for (int query = 0; query < kTokens; ++query) {
-      for (int key = query + 1; key < kTokens; ++key) {
-        ASSERT_EQ(of.statistics(query, head * kTokens + key), 0) << query << " " << key;
+  for (int head = 0; head < kAttendedHeads; ++head) {
+    for (int query = 0; query < kAttendedTokens; ++query) {
+      for (int key = query + 1; key < kAttendedTokens; ++key) {
+        ASSERT_EQ(of.statistics(query, head * kAttendedTokens + key), 0) << query << " " << key;
       }
     }
   }
@@ -70,11 +72,11 @@ TEST(AttentionOfTheHost, GivesHiddenKeysNoGradient) {
   for (const bool fused : {true, false}) {
     Attended of(fused);
     of.forward();
-    of.dout.bottomRows(kTokens - 1).setZero();
+    of.dout.bottomRows(kAttendedTokens - 1).setZero();
     of.backward();
     EXPECT_GT(of.dv.row(0).cwiseAbs().minCoeff(), 0) << fused;
-    EXPECT_EQ(of.dv.bottomRows(kTokens - 1).cwiseAbs().maxCoeff(), 0) << fused;
-    EXPECT_EQ(of.dk.bottomRows(kTokens - 1).cwiseAbs().maxCoeff(), 0) << fused;
+    EXPECT_EQ(of.dv.bottomRows(kAttendedTokens - 1).cwiseAbs().maxCoeff(), 0) << fused;
+    EXPECT_EQ(of.dk.bottomRows(kAttendedTokens - 1).cwiseAbs().maxCoeff(), 0) << fused;
   }
 }
 

@@ -247,7 +247,9 @@ TEST(ScaleDown, KeepsTheKindsOfTheLayersOfAStage) {
     const int stages = plan_of(*smaller).pipeline_parallel;
     EXPECT_EQ(stages, ranks == 3 ? 2 : ranks);  // three would begin D M D, D M D or M D M, M D M
     EXPECT_EQ(kinds_of(model, 0, 3), kinds_of(network, 0, 3)) << ranks;
-    if (stages == 2) EXPECT_EQ(kinds_of(model, 3, 3), kinds_of(network, 9, 3));
+    if (stages == 2) {
+      EXPECT_EQ(kinds_of(model, 3, 3), kinds_of(network, 9, 3));
+    }
     for (const std::string& change : smaller->changes) {
       EXPECT_EQ(change.find("another kind"), std::string::npos) << change;
     }

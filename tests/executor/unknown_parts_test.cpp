@@ -20,7 +20,9 @@ void expect_known(const Tensor<float>& whole, bool marks, float first, float bef
   for (Eigen::Index i = 0; i < 4; ++i) {
     const float number = whole.data()[i];
     EXPECT_EQ(std::isnan(number), marks) << i;
-    if (!marks) EXPECT_EQ(number, before + static_cast<float>(i));
+    if (!marks) {
+      EXPECT_EQ(number, before + static_cast<float>(i));
+    }
     EXPECT_EQ(whole.data()[4 + i], first + static_cast<float>(i));
   }
 }
