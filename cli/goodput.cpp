@@ -51,10 +51,9 @@ std::optional<RunReport> simulate(const Question& question, const Candidate& can
   report.settings = settings;
   report.feasible = candidate.estimate.feasible;
   report.campaign = summary_of(lives);
-  Checkpointing taken = question.scenario.checkpoint;
-  taken.interval = settings.interval;
   report.closed_form =
-      estimate_goodput(question.job, candidate.plan, question.scenario.reliability, taken);
+      estimate_goodput(question.job, candidate.plan, settings.step, question.scenario.reliability,
+                       question.scenario.checkpoint);
   report.interval = best_interval(settings, options);
   report.spares = best_spares(settings, options);
   report.bill = bill_of(question.job.job.cluster, candidate.estimate, settings, report.campaign);

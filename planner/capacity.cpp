@@ -49,10 +49,11 @@ CapacityPoint point_of(Job job, const std::optional<Seconds>& deadline,
   point.best = std::move(found.plans.front());
   if (point.job.training.tokens <= 0) return point;
   const Valuation& valuation = options.valuation;
-  const double goodput =
-      estimate_goodput(prepared, point.best->plan, valuation.reliability, valuation.checkpoint)
-          .goodput;
-  const double tokens_per_second = point.best->estimate.tokens_per_second * goodput;
+  const auto& [plan, estimate, confirmation] = *point.best;
+  const double goodput = estimate_goodput(prepared, plan, estimate.step_time, valuation.reliability,
+                                          valuation.checkpoint)
+                             .goodput;
+  const double tokens_per_second = estimate.tokens_per_second * goodput;
   point.run = Seconds(point.job.training.tokens / tokens_per_second);
   point.in_time = deadline && *point.run <= *deadline;
   return point;

@@ -79,8 +79,8 @@ double objective_value(const PreparedJob& job, const Valuation& valuation, Objec
                        const Plan& plan, const Estimate& estimate) {
   double value = objective_value(objective, estimate);
   if (objective == Objective::goodput) {
-    const GoodputEstimate left =
-        estimate_goodput(job, plan, valuation.reliability, valuation.checkpoint);
+    const GoodputEstimate left = estimate_goodput(job, plan, estimate.step_time,
+                                                  valuation.reliability, valuation.checkpoint);
     value = goodput_value(estimate.step_time, left.goodput);
   }
   if (valuation.robust && objective != Objective::memory) {

@@ -67,11 +67,9 @@ std::vector<Replan> replans_of(const Scenario& scenario, const PreparedJob& job,
 template <typename Replans>
 Expected<LifeSettings> run_settings(const Scenario& scenario, const PreparedJob& job,
                                     const Candidate& candidate, const Replans& replans) {
-  LifeSettings settings =
-      life_settings(job, candidate.plan, scenario.reliability, scenario.checkpoint);
+  LifeSettings settings = life_settings(job, candidate.plan, candidate.estimate.step_time,
+                                        scenario.reliability, scenario.checkpoint);
   const auto tokens = static_cast<double>(job.job.training.tokens);
-  settings.step = candidate.estimate.step_time;
-  settings.interval = std::max(settings.interval, settings.step);
   settings.limit = scenario.run.duration;
   settings.replans = replans(settings);
   if (scenario.run.work) {

@@ -110,7 +110,7 @@ PreparedJob stand_in_of(const GroupedJob& job, const GroupedPlan& found, const S
     all.push_back(prepare({job.model, std::move(cluster), job.training}));
   }
   const LeastGoodput least =
-      least_goodput(all, plan_of_all(found), group_options(settings).valuation);
+      least_goodput(all, plan_of_all(found), found.step_time, group_options(settings).valuation);
   return std::move(all[least.cluster]);
 }
 

@@ -31,8 +31,9 @@ void add_values(const PreparedJob& job, const PlanOrder& order, const Candidate*
   const Valuation& valuation = order.valuation;
   std::string goodput, robust;
   if (best != nullptr && order.asks_for(Objective::goodput)) {
-    goodput = csv_number(
-        estimate_goodput(job, best->plan, valuation.reliability, valuation.checkpoint).goodput);
+    goodput = csv_number(estimate_goodput(job, best->plan, best->estimate.step_time,
+                                          valuation.reliability, valuation.checkpoint)
+                             .goodput);
   }
   if (best != nullptr && valuation.robust) {
     robust =

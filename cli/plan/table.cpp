@@ -190,8 +190,9 @@ std::string energy_cell(const PreparedJob& job, const PlanOrder& order, const Ca
 
 std::string goodput_cell(const PreparedJob& job, const PlanOrder& order, const Candidate& c) {
   const Valuation& valuation = order.valuation;
-  return percent(
-      estimate_goodput(job, c.plan, valuation.reliability, valuation.checkpoint).goodput);
+  return percent(estimate_goodput(job, c.plan, c.estimate.step_time, valuation.reliability,
+                                  valuation.checkpoint)
+                     .goodput);
 }
 
 std::string robust_cell(const PreparedJob&, const PlanOrder& order, const Candidate& c) {

@@ -9,7 +9,6 @@ namespace {
 constexpr BytesPerSecond kStoreShare{1e9};  // a node's, see StorageTier
 // Of a device whose link to the host nobody names: PCIe 4.0 x16 as it is attained; assumed.
 constexpr BytesPerSecond kAssumedHostLink{25e9};
-constexpr Seconds kShortestInterval{1};  // of Daly's: a step is hardly shorter
 
 double root(double value) { return std::sqrt(value); }
 
@@ -161,7 +160,7 @@ TierCost tier_cost(const PreparedJob& job, const Plan& plan, const Checkpointing
   return cost;
 }
 
-GoodputEstimate estimate_goodput(const PreparedJob& job, const Plan& plan,
+GoodputEstimate estimate_goodput(const PreparedJob& job, const Plan& plan, Seconds step,
                                  const Reliability& reliability,
                                  const Checkpointing& checkpointing) {
   const StorageTier first =
@@ -182,8 +181,8 @@ GoodputEstimate estimate_goodput(const PreparedJob& job, const Plan& plan,
                     .warm_up = reliability.restart.warm_up};
   result.young = young_interval(result.blocking, result.mtbf);
   result.daly = daly_interval(result.blocking, result.mtbf);
-  const Seconds asked = checkpointing.interval.value_or(std::max(result.daly, kShortestInterval));
-  result.interval = std::max(asked, result.background);
+  const Seconds asked = checkpointing.interval.value_or(result.daly);
+  result.interval = std::max({asked, result.background, step});
   // Work since a checkpoint that was not yet written is lost, too.
   result.goodput = goodput({.interval = result.interval,
                             .checkpoint = result.blocking,

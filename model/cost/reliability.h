@@ -76,12 +76,13 @@ struct GoodputEstimate {
   Seconds background;  // until an asynchronous one can be loaded
   RestartPhases restart;
   Seconds young, daly;  // the optimal interval by either
-  Seconds interval;     // the one taken: as asked, else Daly's; never less than `background`
+  Seconds interval;     // the one taken: as asked, else Daly's; at least `background` and a step
   double goodput = 0;   // effective training-time ratio, 0 … 1
 };
 
-// The planner's objective: throughput × goodput is what a plan trains. Allocates nothing.
-GoodputEstimate estimate_goodput(const PreparedJob& job, const Plan& plan,
+// The planner's objective: throughput × goodput is what a plan trains. A checkpoint comes after a
+// step, which takes `step`. Allocates nothing.
+GoodputEstimate estimate_goodput(const PreparedJob& job, const Plan& plan, Seconds step,
                                  const Reliability& reliability,
                                  const Checkpointing& checkpointing);
 

@@ -82,12 +82,13 @@ Plan plan_of_all(const GroupedPlan& found) {
   return plan;
 }
 
-LeastGoodput least_goodput(std::span<const PreparedJob> clusters, const Plan& plan,
+LeastGoodput least_goodput(std::span<const PreparedJob> clusters, const Plan& plan, Seconds step,
                            const Valuation& valuation) {
   LeastGoodput least{.goodput = kUnknown};
   for (std::size_t i = 0; i < clusters.size(); ++i) {
     const double goodput =
-        estimate_goodput(clusters[i], plan, valuation.reliability, valuation.checkpoint).goodput;
+        estimate_goodput(clusters[i], plan, step, valuation.reliability, valuation.checkpoint)
+            .goodput;
     if (goodput < least.goodput) least = {i, goodput};
   }
   return least;
@@ -107,7 +108,7 @@ void set_value(const UnlikeCluster& cluster, std::span<const PreparedJob> at_wor
   add_up(cluster, found);
   set_interval(at_work, plan, found);
   if (needs_goodput(options)) {
-    found.goodput = least_goodput(at_work, plan, options.valuation).goodput;
+    found.goodput = least_goodput(at_work, plan, found.step_time, options.valuation).goodput;
   }
   const double factor = robust_factor(options.valuation, plan, found);
   const auto value = [&](Objective objective) {

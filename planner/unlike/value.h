@@ -22,7 +22,7 @@ struct LeastGoodput {
   double goodput = 1;
 };
 // Requires: at least one cluster.
-LeastGoodput least_goodput(std::span<const PreparedJob> clusters, const Plan& plan,
+LeastGoodput least_goodput(std::span<const PreparedJob> clusters, const Plan& plan, Seconds step,
                            const Valuation& valuation);
 
 // Whether goodput is asked for: only then are clusters looked at.

@@ -88,8 +88,9 @@ Expected<void> simulate_step(const PointQuestion& point, Candidate& candidate) {
 
 void fill_life(const PointQuestion& point, const LifeSettings& settings, const Campaign& campaign,
                const Candidate& candidate, PointRow& row) {
-  const GoodputEstimate closed = estimate_goodput(
-      point.job(), candidate.plan, point.settings->reliability, point.settings->checkpoint);
+  const GoodputEstimate closed =
+      estimate_goodput(point.job(), candidate.plan, settings.step, point.settings->reliability,
+                       point.settings->checkpoint);
   row.figure("goodput") = campaign.goodput.mean;
   row.figure("goodput_p10") = campaign.goodput.low;
   row.figure("goodput_p90") = campaign.goodput.high;

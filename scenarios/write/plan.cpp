@@ -10,7 +10,8 @@ namespace {
 // What the planner knows of a plan beyond its estimate.
 Json beside_estimate(const Scenario& scenario, const PreparedJob& job, const Candidate& candidate) {
   const Reliability& reliability = scenario.reliability;
-  const auto goodput = estimate_goodput(job, candidate.plan, reliability, scenario.checkpoint);
+  const auto goodput = estimate_goodput(job, candidate.plan, candidate.estimate.step_time,
+                                        reliability, scenario.checkpoint);
   Json json = {{"goodput", goodput.goodput},
                {"robust_step_time_s",
                 robust_step_time(reliability, candidate.plan, candidate.estimate).value()}};

@@ -25,8 +25,8 @@ double speed_without(const LifeSettings& settings, int nodes) {
   return best;
 }
 
-LifeSettings life_settings(const PreparedJob& job, const Plan& plan, const Reliability& reliability,
-                           const Checkpointing& checkpointing) {
+LifeSettings life_settings(const PreparedJob& job, const Plan& plan, Seconds step,
+                           const Reliability& reliability, const Checkpointing& checkpointing) {
   const Cluster& cluster = job.job.cluster;
   LifeSettings settings;
   settings.devices = plan.devices();
@@ -37,7 +37,8 @@ LifeSettings life_settings(const PreparedJob& job, const Plan& plan, const Relia
   settings.spares = spares_of(reliability, settings.nodes);
   settings.reliability = reliability;
   settings.mode = checkpointing.mode;
-  settings.interval = estimate_goodput(job, plan, reliability, checkpointing).interval;
+  settings.step = step;
+  settings.interval = estimate_goodput(job, plan, step, reliability, checkpointing).interval;
   settings.copy = checkpoint_cost(job, plan, checkpointing).copy;
   settings.interference = checkpointing.interference;
   settings.incremental = checkpointing.incremental;

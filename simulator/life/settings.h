@@ -40,8 +40,8 @@ struct LifeSettings {
 // Speed of the job without so many nodes, as a share of the whole job's; 0: it has to wait.
 double speed_without(const LifeSettings& settings, int nodes);
 
-// The interval is the one asked for, else Daly's.
-LifeSettings life_settings(const PreparedJob& job, const Plan& plan, const Reliability& reliability,
-                           const Checkpointing& checkpointing);
+// The interval is the one asked for, else Daly's; at least a step, which takes `step`.
+LifeSettings life_settings(const PreparedJob& job, const Plan& plan, Seconds step,
+                           const Reliability& reliability, const Checkpointing& checkpointing);
 
 }  // namespace trainyard

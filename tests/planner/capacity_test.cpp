@@ -65,7 +65,9 @@ TEST(Capacity, NamesTheFewestDevicesThatAreInTime) {
   const CapacityPoint* fewest = fewest_devices(points);
   ASSERT_NE(fewest, nullptr);
   EXPECT_EQ(fewest->job.cluster.devices(), 16);
-  const double goodput = estimate_goodput(prepare(fewest->job), fewest->best->plan, {}, {}).goodput;
+  const double goodput = estimate_goodput(prepare(fewest->job), fewest->best->plan,
+                                          fewest->best->estimate.step_time, {}, {})
+                             .goodput;
   EXPECT_LT(goodput, 1);
   EXPECT_NEAR(fewest->run->value(), 86400 / goodput, 1e-6);
   EXPECT_EQ(fewest_devices(

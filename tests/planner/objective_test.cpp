@@ -85,7 +85,7 @@ TEST(Search, RanksByGoodputWhereTheLinkToTheHostIsUnknown) {
   const SearchOptions options{.objective = Objective::goodput, .top = 1};
   const Candidate best = search(job, options, analytic_evaluator(job)).plans.at(0);
   EXPECT_EQ(best.estimate.step_time, fastest.estimate.step_time);
-  const GoodputEstimate goodput = estimate_goodput(job, best.plan, {}, {});
+  const GoodputEstimate goodput = estimate_goodput(job, best.plan, best.estimate.step_time, {}, {});
   EXPECT_GT(goodput.goodput, 0.9);
   EXPECT_GT(goodput.blocking, Seconds(0));
 }
@@ -95,8 +95,9 @@ TEST(Search, GoodputDividesTheStepByWhatFailuresLeave) {
   const Candidate any = search(job, {.top = 1}, analytic_evaluator(job)).plans.at(0);
   Valuation valuation;
   valuation.reliability.device_mtbf = 10 * kHour;
-  const double left =
-      estimate_goodput(job, any.plan, valuation.reliability, valuation.checkpoint).goodput;
+  const double left = estimate_goodput(job, any.plan, any.estimate.step_time, valuation.reliability,
+                                       valuation.checkpoint)
+                          .goodput;
   ASSERT_LT(left, 1);
   EXPECT_DOUBLE_EQ(objective_value(job, valuation, Objective::goodput, any.plan, any.estimate),
                    any.estimate.step_time.value() / left);

@@ -78,10 +78,9 @@ Expected<Json> goodput_of(const fs::path& file) {
   report.settings = *settings;
   report.campaign = summary_of(
       live_many(*settings, {.runs = question->scenario.run.runs, .seed = 0, .threads = 1}));
-  Checkpointing taken = question->scenario.checkpoint;
-  taken.interval = settings->interval;
   report.closed_form =
-      estimate_goodput(question->job, *plan, question->scenario.reliability, taken);
+      estimate_goodput(question->job, *plan, settings->step, question->scenario.reliability,
+                       question->scenario.checkpoint);
   report.bill = bill_of(question->job.job.cluster, candidate.estimate, *settings, report.campaign);
   return Json::parse(goodput_json(question->scenario, *plan, report));
 }

@@ -41,8 +41,9 @@ TEST(UnlikeAnswer, OfLikeNodesLivesAsOneCluster) {
   Cluster cluster = scenario.unlike->groups[0];
   cluster.nodes = 4;
   const PreparedJob whole = prepare({scenario.job.model, cluster, scenario.job.training});
-  const LifeSettings found = life_settings(answer.stand_in, answer.candidate.plan, {}, {});
-  const LifeSettings expected = life_settings(whole, answer.candidate.plan, {}, {});
+  const auto& [plan, estimate, confirmation] = answer.candidate;
+  const LifeSettings found = life_settings(answer.stand_in, plan, estimate.step_time, {}, {});
+  const LifeSettings expected = life_settings(whole, plan, estimate.step_time, {}, {});
   EXPECT_EQ(found.devices, 32);
   EXPECT_EQ(found.nodes, expected.nodes);
   EXPECT_EQ(found.interval, expected.interval);

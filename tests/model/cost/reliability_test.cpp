@@ -97,6 +97,7 @@ struct Example {
   PreparedJob job = llama_8b_on_h100(64, 64);
   Plan plan = legal_plan(job, {.tensor_parallel = 8});
   double bytes = 14 * 8030261248.0;  // 2 weights, 4 master, 4 + 4 moments
+  Seconds step{1};                   // shorter than every interval
 };
 
 TEST(CheckpointCosts, AreOfFourteenBytesAParameter) {
@@ -117,7 +118,8 @@ TEST(CheckpointCosts, BlockForTheCopyToTheHostWhenAsynchronous) {
   const Example example;
   const double host = example.job.job.cluster.device.host_bandwidth.value();
   const Checkpointing asynchronous{.mode = CheckpointMode::asynchronous};
-  const GoodputEstimate result = estimate_goodput(example.job, example.plan, {}, asynchronous);
+  const GoodputEstimate result =
+      estimate_goodput(example.job, example.plan, example.step, {}, asynchronous);
   EXPECT_NEAR(result.blocking.value(), example.bytes / 512 / host, 1e-9);
   EXPECT_NEAR(result.background.value(), example.bytes / 64e9, 1e-9);  // 1 GB/s a node
 }
@@ -125,7 +127,8 @@ TEST(CheckpointCosts, BlockForTheCopyToTheHostWhenAsynchronous) {
 TEST(CheckpointCosts, BlockForTheWritingWhenSynchronous) {
   const Example example;
   const Checkpointing synchronous{.mode = CheckpointMode::synchronous};
-  const GoodputEstimate result = estimate_goodput(example.job, example.plan, {}, synchronous);
+  const GoodputEstimate result =
+      estimate_goodput(example.job, example.plan, example.step, {}, synchronous);
   EXPECT_NEAR(result.blocking.value(), example.bytes / 64e9, 1e-9);
   EXPECT_EQ(result.background, 0.0_s);
 }
@@ -156,8 +159,9 @@ TEST(CheckpointCosts, ShrinkWithIncrements) {
   const Example example;
   Checkpointing checkpointing{.mode = CheckpointMode::synchronous};
   checkpointing.incremental = Incremental{};
-  EXPECT_NEAR(estimate_goodput(example.job, example.plan, {}, checkpointing).blocking.value(),
-              0.19 * example.bytes / 64e9, 1e-9);
+  EXPECT_NEAR(
+      estimate_goodput(example.job, example.plan, example.step, {}, checkpointing).blocking.value(),
+      0.19 * example.bytes / 64e9, 1e-9);
 }
 
 // A copy on one peer crosses the NICs once; two nodes hold each part.
@@ -173,11 +177,13 @@ TEST(CheckpointCosts, InMemoryAreThoseOfTheNics) {
 TEST(EstimatedGoodput, TakesDalysIntervalUnlessOneIsAsked) {
   const Example example;
   const Checkpointing synchronous{.mode = CheckpointMode::synchronous};
-  const GoodputEstimate best = estimate_goodput(example.job, example.plan, {}, synchronous);
+  const GoodputEstimate best =
+      estimate_goodput(example.job, example.plan, example.step, {}, synchronous);
   EXPECT_EQ(best.interval, best.daly);
   Checkpointing asked = synchronous;
   asked.interval = 10 * best.daly;
-  const GoodputEstimate worse = estimate_goodput(example.job, example.plan, {}, asked);
+  const GoodputEstimate worse =
+      estimate_goodput(example.job, example.plan, example.step, {}, asked);
   EXPECT_EQ(worse.interval, 10 * best.daly);
   EXPECT_LT(worse.goodput, best.goodput);
 }
@@ -186,8 +192,26 @@ TEST(EstimatedGoodput, NeverTakesCheckpointsFasterThanTheyAreWritten) {
   const Example example;
   Checkpointing slow{.interval = 1.0_s};
   slow.tiers = {{.write_bandwidth = BytesPerSecond(1e9)}};
-  EXPECT_EQ(estimate_goodput(example.job, example.plan, {}, slow).interval,
+  EXPECT_EQ(estimate_goodput(example.job, example.plan, example.step, {}, slow).interval,
             Seconds(example.bytes / 1e9));
+}
+
+// A checkpoint comes after a step: asked for more often, the goodput is that of one a step.
+TEST(EstimatedGoodput, TakesNoMoreCheckpointsThanSteps) {
+  Example example;
+  example.step = 7.0_s;
+  const Checkpointing often{.mode = CheckpointMode::synchronous, .interval = 1.0_s};
+  const auto result = estimate_goodput(example.job, example.plan, example.step, {}, often);
+  EXPECT_EQ(result.interval, example.step);
+  EXPECT_EQ(result.goodput, goodput({.interval = 7.0_s,
+                                     .checkpoint = Seconds(example.bytes / 64e9),
+                                     .restart = result.restart.total(),
+                                     .mtbf = result.mtbf}));
+  example.step = 100 * result.daly;
+  EXPECT_EQ(estimate_goodput(example.job, example.plan, example.step, {},
+                             {.mode = CheckpointMode::synchronous})
+                .interval,
+            example.step);
 }
 
 }  // namespace

@@ -139,9 +139,10 @@ TEST(UnlikeObjective, DividesTheStepByTheGoodputOfTheWorseGroup) {
     for (Cluster cluster : groups.cluster.groups) {
       cluster.nodes = 2;
       const PreparedJob job = prepare({groups.model, cluster, groups.training});
-      least = std::min(least, estimate_goodput(job, all, options.valuation.reliability,
-                                               options.valuation.checkpoint)
-                                  .goodput);
+      least =
+          std::min(least, estimate_goodput(job, all, plan->step_time, options.valuation.reliability,
+                                           options.valuation.checkpoint)
+                              .goodput);
     }
     ASSERT_LT(least, 1);
     EXPECT_NEAR(*plan->goodput, least, 1e-12);
