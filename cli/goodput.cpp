@@ -54,7 +54,8 @@ std::optional<RunReport> simulate(const Question& question, const Candidate& can
   report.closed_form =
       estimate_goodput(question.job, candidate.plan, settings.step, question.scenario.reliability,
                        question.scenario.checkpoint);
-  report.interval = best_interval(settings, options);
+  const GoodputEstimate& closed = report.closed_form;
+  report.interval = best_interval(settings, std::max(closed.daly, closed.shortest), options);
   report.spares = best_spares(settings, options);
   report.bill = bill_of(question.job.job.cluster, candidate.estimate, settings, report.campaign);
   return report;

@@ -14,9 +14,7 @@
 namespace trainyard {
 namespace {
 
-// Beyond it, one run takes longer than anyone waits.
 Expected<LifeSettings> of_bearable_length(LifeSettings settings) {
-  constexpr double kMostEvents = 1e8;
   const double events = expected_events(settings);
   if (events <= kMostEvents) return settings;
   return failure("/run", fmt::format("found {:.2g} checkpoints and failures in a run; allowed: at "

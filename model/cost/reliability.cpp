@@ -181,8 +181,8 @@ GoodputEstimate estimate_goodput(const PreparedJob& job, const Plan& plan, Secon
                     .warm_up = reliability.restart.warm_up};
   result.young = young_interval(result.blocking, result.mtbf);
   result.daly = daly_interval(result.blocking, result.mtbf);
-  const Seconds asked = checkpointing.interval.value_or(result.daly);
-  result.interval = std::max({asked, result.background, step});
+  result.shortest = std::max(result.background, step);
+  result.interval = std::max(checkpointing.interval.value_or(result.daly), result.shortest);
   // Work since a checkpoint that was not yet written is lost, too.
   result.goodput = goodput({.interval = result.interval,
                             .checkpoint = result.blocking,

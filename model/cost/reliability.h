@@ -76,7 +76,8 @@ struct GoodputEstimate {
   Seconds background;  // until an asynchronous one can be loaded
   RestartPhases restart;
   Seconds young, daly;  // the optimal interval by either
-  Seconds interval;     // the one taken: as asked, else Daly's; at least `background` and a step
+  Seconds shortest;     // an interval that can be: `background` and a step fit into it
+  Seconds interval;     // the one taken: as asked, else Daly's; at least `shortest`
   double goodput = 0;   // effective training-time ratio, 0 … 1
 };
 

@@ -17,7 +17,7 @@ struct RunReport {
   LifeSettings settings;
   Campaign campaign;
   GoodputEstimate closed_form;
-  std::optional<BestInterval> interval;  // absent: interrupted before
+  std::optional<BestInterval> interval;  // absent: interrupted before, or none gets anywhere
   std::optional<BestSpares> spares;
   Bill bill;
 };

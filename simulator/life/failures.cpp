@@ -107,6 +107,20 @@ double Failures::per_second() const {
   return rate;
 }
 
+Failures::Losses Failures::losses() const {
+  Losses losses;
+  for (const Stream& stream : streams_) {
+    const bool found = stream.trouble == Trouble::silent || stream.trouble == Trouble::straggler;
+    const int nodes = found || stream.nodes < 0 ? 1 : stream.nodes;
+    const double share = stream.nodes < 0 ? settings_.reliability.hardware_share : 1;
+    const double rate = share * 1e9 / stream.mean;
+    losses.nodes += rate * nodes;
+    losses.squared_nodes += rate * nodes * nodes;
+    losses.most_at_once = std::max(losses.most_at_once, nodes);
+  }
+  return losses;
+}
+
 Disturbance Failures::take_traced() {
   const TracedFailure& traced = settings_.reliability.trace[traced_++];
   return {Trouble::failure, next_at_, std::min(settings_.nodes, traced.nodes)};

@@ -31,6 +31,14 @@ class Failures {
   Disturbance take();         // the next one
   double per_second() const;  // on average, those of a trace apart
 
+  // Of nodes, on average, those of a trace apart.
+  struct Losses {
+    double nodes = 0;          // a second
+    double squared_nodes = 0;  // … of one failure squared, a second
+    int most_at_once = 0;
+  };
+  Losses losses() const;
+
  private:
   struct Stream {
     Trouble trouble = Trouble::failure;

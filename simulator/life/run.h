@@ -23,5 +23,7 @@ Life live(const LifeSettings& settings, std::uint64_t seed,
 // Checkpoints and, in the time after which it is given up, disturbances of such a run: what
 // simulating it costs at most, nearly.
 double expected_events(const LifeSettings& settings);
+// With more of them, one run takes longer than anyone waits.
+inline constexpr double kMostEvents = 1e8;
 
 }  // namespace trainyard

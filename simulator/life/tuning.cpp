@@ -3,14 +3,22 @@
 #include <algorithm>
 #include <cmath>
 
+#include "simulator/life/failures.h"
+#include "simulator/life/run.h"
+
 namespace trainyard {
 namespace {
 
-constexpr int kSteps = 8;  // to either side
+constexpr int kSteps = 8;  // to either side, without a gain
 constexpr int kStepsAnOctave = 4;
 
 bool stopped(const CampaignOptions& options) {
   return options.interrupted != nullptr && *options.interrupted;
+}
+
+// Long runs are told apart by fewer of them: a candidate takes about as long as a run may.
+int bearable_runs(const LifeSettings& settings, int runs) {
+  return static_cast<int>(std::clamp(kMostEvents / expected_events(settings), 1.0, 1.0 * runs));
 }
 
 // Mean goodput; 0 when interrupted before the first run. Progress is that of all candidates.
@@ -20,41 +28,101 @@ double goodput_of(const LifeSettings& settings, CampaignOptions options) {
   return lives.empty() ? 0 : summary_of(lives).goodput.mean;
 }
 
+struct IntervalSearch {
+  LifeSettings settings;
+  const CampaignOptions& options;
+  BestInterval best{};
+  int tried = 0;
+
+  // Whether it is the best until now.
+  bool take(Seconds interval) {
+    settings.interval = interval;
+    const double goodput = goodput_of(settings, options);
+    ++tried;
+    const bool better = goodput > best.goodput;
+    if (better) best = {interval, goodput};
+    return better;
+  }
+
+  bool can_be(Seconds interval) {
+    settings.interval = interval;
+    return interval >= settings.step && interval <= settings.work &&
+           expected_events(settings) <= kMostEvents;
+  }
+
+  // Up (1) or down (−1) from `around`, with `left` more to try elsewhere.
+  void walk(Seconds around, int direction, int left) {
+    int worse = 0;  // in a row
+    for (int k = 1; worse < kSteps && !stopped(options); ++k) {
+      const Seconds interval =
+          around * std::exp2(static_cast<double>(direction * k) / kStepsAnOctave);
+      if (!can_be(interval)) return;
+      worse = take(interval) ? 0 : worse + 1;
+      if (options.progress) options.progress(1.0 * tried / (tried + kSteps - worse + left));
+    }
+  }
+};
+
+// ---- Spares --------------------------------------------------------------------------------
+
+// Nodes in repair at once, hardly ever more: their mean is losses · repair, their variance at most
+// that of failures that take all their nodes at once.
+int most_in_repair(const LifeSettings& settings) {
+  constexpr double kDeviations = 6;  // 4 of a Poisson law, more for failures in bursts
+  constexpr double kMost = 1e6;
+  const Failures::Losses losses = Failures(settings, 0).losses();
+  const double repair = settings.reliability.repair.value();
+  double most = losses.nodes * repair + kDeviations * std::sqrt(losses.squared_nodes * repair) +
+                losses.most_at_once;
+  for (const TracedFailure& failure : settings.reliability.trace) {
+    most += std::min(settings.nodes, failure.nodes);
+  }
+  return static_cast<int>(std::ceil(std::min(most, kMost)));
+}
+
 int next_rung(int spares) {
   return std::max(spares + 1, (spares & (spares - 1)) == 0 ? spares * 3 / 2 : spares / 3 * 4);
 }
 
-}  // namespace
-
-std::optional<BestInterval> best_interval(LifeSettings settings, const CampaignOptions& options) {
-  const Seconds around = settings.interval;
-  BestInterval best;
-  for (int k = -kSteps; k <= kSteps && !stopped(options); ++k) {
-    settings.interval = around * std::exp2(static_cast<double>(k) / kStepsAnOctave);
-    if (settings.interval < settings.step) continue;
-    const double goodput = goodput_of(settings, options);
-    if (goodput > best.goodput) best = {settings.interval, goodput};
-    if (options.progress) options.progress((k + kSteps) / (2.0 * kSteps));
-  }
-  return stopped(options) ? std::nullopt : std::optional(best);
+// Ends with the first rung that is enough.
+std::vector<int> ladder_to(int most) {
+  std::vector<int> ladder = {0};
+  while (ladder.back() < most) ladder.push_back(next_rung(ladder.back()));
+  return ladder;
 }
 
-std::optional<BestSpares> best_spares(LifeSettings settings, const CampaignOptions& options) {
+}  // namespace
+
+std::optional<BestInterval> best_interval(LifeSettings settings, Seconds around,
+                                          CampaignOptions options) {
+  const Seconds taken = settings.interval;
+  settings.interval = std::max(around, settings.step);
+  options.runs = bearable_runs(settings, options.runs);
+  IntervalSearch search{.settings = settings, .options = options};
+  if (search.can_be(settings.interval)) search.take(settings.interval);
+  search.walk(settings.interval, -1, kSteps);
+  search.walk(settings.interval, 1, 0);
+  search.take(taken);
+  const bool known = !stopped(options) && search.best.goodput > 0;
+  return known ? std::optional(search.best) : std::nullopt;
+}
+
+std::optional<BestSpares> best_spares(LifeSettings settings, CampaignOptions options) {
+  options.runs = bearable_runs(settings, options.runs);
+  std::vector<int> numbers = ladder_to(most_in_repair(settings));
+  numbers.push_back(settings.spares);
   BestSpares best;
   double best_yield = 0;
-  int worse = 0;  // in a row
-  for (int spares = 0; spares <= settings.nodes && worse < 2 && !stopped(options);
-       spares = next_rung(spares)) {
+  for (const int spares : numbers) {
+    if (stopped(options)) return std::nullopt;
     settings.spares = spares;
     const double goodput = goodput_of(settings, options);
     const double yield = goodput / (settings.nodes + spares);
-    worse = yield > best_yield ? 0 : worse + 1;
-    if (yield > best_yield) {
-      best = {spares, goodput};
-      best_yield = yield;
-    }
+    if (yield <= best_yield) continue;
+    best = {spares, goodput};
+    best_yield = yield;
   }
-  return stopped(options) ? std::nullopt : std::optional(best);
+  return stopped(options) || best_yield == 0 ? std::nullopt : std::optional(best);
 }
 
 }  // namespace trainyard

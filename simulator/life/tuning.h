@@ -13,16 +13,19 @@ struct BestInterval {
   Seconds interval;
   double goodput = 0;
 };
-// Among the intervals of settings.interval · 2^(k/4), |k| <= 8, that are no shorter than a step.
-// Nothing when interrupted.
-std::optional<BestInterval> best_interval(LifeSettings settings, const CampaignOptions& options);
+// Of the interval of the settings and of around · 2^(k/4) that are no shorter than a step: to
+// either side until eight in a row, a factor of four, are no better. `around`: where the closed
+// form has its best. Nothing when interrupted, or where no interval gets the job anywhere.
+std::optional<BestInterval> best_interval(LifeSettings settings, Seconds around,
+                                          CampaignOptions options);
 
 struct BestSpares {
   int spares = 0;
   double goodput = 0;
 };
-// Of the ladder 0, 1, 2, 3, 4, 6, 8, 12, …, spares paid like nodes at work. Nothing when
-// interrupted.
-std::optional<BestSpares> best_spares(LifeSettings settings, const CampaignOptions& options);
+// Of the spares of the settings and of the ladder 0, 1, 2, 3, 4, 6, 8, 12, … up to as many as are
+// ever in repair at once, spares paid like nodes at work. Nothing when interrupted, or where no
+// number gets the job anywhere.
+std::optional<BestSpares> best_spares(LifeSettings settings, CampaignOptions options);
 
 }  // namespace trainyard

@@ -88,6 +88,8 @@ TEST(GoodputCommand, SaysWhenRunsAreGivenUp) {
     "reliability": { "device_mtbf": "8 min", "restart": { "start": "20 min" } })")));
   EXPECT_EQ(ran.status, 1) << ran.err;
   EXPECT_NE(ran.out.find("20 were given up"), std::string::npos) << ran.out;
+  EXPECT_EQ(ran.out.find("best by simulation"), std::string::npos) << ran.out;
+  EXPECT_EQ(ran.out.find("give the most work"), std::string::npos) << ran.out;
 }
 
 TEST(GoodputCommand, RefusesARunThatIsStruckAllTheTime) {
@@ -111,6 +113,29 @@ TEST(GoodputCommand, TakesNoMoreCheckpointsThanSteps) {
   const double step = PrintedJson::parse(estimate.out).at("step_time_s").get<double>();
   EXPECT_GE(json.at("interval_s").get<double>(), step);
   EXPECT_GE(json.at("best_interval_s").get<double>(), step);
+}
+
+// Checkpoints of 1 GB at 1 GB/s, a failure every 2 h: Young's interval is √(2 · 1 s · 7200 s), 120
+// s. Whichever is asked for, the best one is found there, not at the end of a search about the
+// asked.
+TEST(GoodputCommand, LooksForTheBestIntervalWhereTheClosedFormHasIt) {
+  const auto answer = [](const char* interval) {
+    const Ran ran = run_trainyard(goodput(small_scenario(fmt::format(R"(,
+        "plan": {{ "tensor_parallel": 2 }}, "run": {{ "duration": "30 days", "runs": 20 }},
+        "reliability": {{ "device_mtbf": "16 h", "spares": 20 }},
+        "checkpoint": {{ "mode": "synchronous", "bytes": "1 GB", "interval": "{}" }})",
+                                                                     interval)),
+                                          "--format json"));
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    return PrintedJson::parse(ran.out);
+  };
+  const PrintedJson json = answer("1 h");
+  const double daly = json.at("closed_form").at("daly_interval_s").get<double>();
+  EXPECT_NEAR(daly, 120, 5);
+  EXPECT_GE(json.at("best_interval_s").get<double>(), daly / 2);
+  EXPECT_LE(json.at("best_interval_s").get<double>(), daly * 2);
+  EXPECT_NEAR(json.at("best_interval_goodput").get<double>(),
+              answer("2 min").at("best_interval_goodput").get<double>(), 0.002);
 }
 
 // 18 bytes times 8.03e9 parameters on 86 GB.
