@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "model/cost/money.h"
 #include "model/cost/reliability.h"
 #include "model/workload/transformer.h"
 
@@ -44,6 +45,7 @@ CapacityPoint point_of(Job job, const std::optional<Seconds>& deadline,
                       .optimal = found.optimal,
                       .gap = found.gap,
                       .run = {},
+                      .run_cost = {},
                       .in_time = false};
   if (found.plans.empty()) return point;
   point.best = std::move(found.plans.front());
@@ -56,6 +58,10 @@ CapacityPoint point_of(Job job, const std::optional<Seconds>& deadline,
   const double tokens_per_second = estimate.tokens_per_second * goodput;
   point.run = Seconds(point.job.training.tokens / tokens_per_second);
   point.in_time = deadline && *point.run <= *deadline;
+  if (const auto cost = cost_of(point.job.cluster, *point.run)) {
+    const int nodes = nodes_of(point.job.cluster, plan.devices());
+    point.run_cost = *cost * (1 + 1.0 * spares_of(valuation.reliability, nodes) / nodes);
+  }
   return point;
 }
 

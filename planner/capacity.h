@@ -28,10 +28,13 @@ struct CapacityPoint {
   Job job;
   // Nothing: no plan fits, or none was found before the search ended.
   std::optional<Candidate> best;
-  bool optimal = false;        // false: the search was stopped early
-  double gap = 0;              // of the search; 0 when optimal
-  std::optional<Seconds> run;  // what training.tokens take, failures and checkpoints included
-  bool in_time = false;        // within the deadline
+  bool optimal = false;  // false: the search was stopped early
+  double gap = 0;        // of the search; 0 when optimal
+  // What training.tokens take, failures and checkpoints included: as long as a spare is always at
+  // hand (model/cost/reliability.h); `goodput` simulates how long the job waits for one.
+  std::optional<Seconds> run;
+  std::optional<Dollars> run_cost;  // of that, its spares included; unknown without a price
+  bool in_time = false;             // within the deadline
 };
 
 // In the order of models, then nodes, batch and sequence. Ends early when interrupted.

@@ -17,7 +17,6 @@
 #include "cli/text/style.h"
 #include "cli/text/table.h"
 #include "model/cost/estimate.h"
-#include "model/cost/money.h"
 #include "model/cost/reliability_settings.h"
 #include "model/units.h"
 #include "planner/capacity.h"
@@ -69,19 +68,13 @@ std::string run_cell(const CapacityPoint& point) {
   return point.run ? number(*point.run / kDay) : "–";
 }
 
-// Of the whole run, failures and checkpoints included.
-std::optional<Dollars> run_cost(const CapacityPoint& point) {
-  return point.run ? cost_of(point.job.cluster, *point.run) : std::nullopt;
-}
-
 bool has_cost(const Points& points) {
   return std::any_of(points.begin(), points.end(),
-                     [](const CapacityPoint& point) { return run_cost(point).has_value(); });
+                     [](const CapacityPoint& point) { return point.run_cost.has_value(); });
 }
 
 std::string run_cost_cell(const CapacityPoint& point) {
-  const auto cost = run_cost(point);
-  return cost ? short_scale(cost->value()) : "–";
+  return point.run_cost ? short_scale(point.run_cost->value()) : "–";
 }
 
 // Of the best plan; "–" where there is none.
@@ -203,7 +196,7 @@ std::string deadline_words(const Points& points, Seconds deadline) {
                        was_interrupted() ? "the searched" : "these", within,
                        as_far_as_searched(points));
   }
-  const auto cost = run_cost(*fewest);
+  const auto& cost = fewest->run_cost;
   return fmt::format("{}: {} tokens in {}{}, within {}, failures and checkpoints included: {}.",
                      count(fewest->job.cluster.devices()), short_scale(fewest->job.training.tokens),
                      duration(*fewest->run),
@@ -265,7 +258,7 @@ CsvRow row_of(const Question& question, const CapacityPoint& point, const PlanOr
       {"mfu", of_best([](const Estimate& e) { return e.mfu; })},
       {"peak_memory_bytes", of_best([](const Estimate& e) { return e.peak_memory.value(); })},
       {"run_time_s", point.run ? csv_number(point.run->value()) : ""},
-      {"run_cost_usd", run_cost(point) ? csv_number(run_cost(point)->value()) : ""},
+      {"run_cost_usd", csv_number(point.run_cost)},
       {"in_time", timed ? (point.in_time ? "true" : "false") : ""},
       {"plan", point.best ? plan_line(point.best->plan) : ""},
       {"objective", std::string(objective_name(order.objective))},

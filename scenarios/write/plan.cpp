@@ -1,4 +1,3 @@
-#include "model/cost/money.h"
 #include "model/cost/reliability.h"
 #include "scenarios/output.h"
 #include "scenarios/plan_value.h"
@@ -151,7 +150,6 @@ Json point_json(const Scenario& scenario, const CapacityPoint& point) {
   const Training& training = point.job.training;
   Json best = nullptr;
   if (point.best) best = candidate_json(scenario, prepare(point.job), *point.best);
-  const auto cost = point.run ? cost_of(point.job.cluster, *point.run) : std::nullopt;
   return {{"model", point.job.model.name},
           {"devices", point.job.cluster.devices()},
           {"nodes", point.job.cluster.nodes},
@@ -161,7 +159,7 @@ Json point_json(const Scenario& scenario, const CapacityPoint& point) {
           {"optimal", point.optimal},
           {"gap", point.gap},
           {"run_time_s", point.run ? Json(point.run->value()) : Json(nullptr)},
-          {"run_cost_usd", cost ? Json(cost->value()) : Json(nullptr)},
+          {"run_cost_usd", number_or_null(point.run_cost)},
           {"in_time", scenario.space.deadline ? Json(point.in_time) : Json(nullptr)}};
 }
 
