@@ -25,7 +25,7 @@ Expected<NamedAnswer> answer_through_groups(const std::filesystem::path& file,
   if (!answer) return tl::unexpected(in_file(file, answer.error()));
   const std::string table = groups_table(scenario, {answer->best}, style_for(stdout));
   return NamedAnswer{
-      {std::move(answer->candidate), UseOfGroups{*scenario.unlike, std::move(answer->best)}},
+      {std::move(answer->candidate), UseOfGroups{*scenario.unlike, std::move(answer->best), scenario.carbon_intensity}},
       scenario.name,
       table};
 }

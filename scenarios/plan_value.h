@@ -1,6 +1,8 @@
 // A plan as the JSON object of a document's `plan`, and one for groups of unlike nodes.
 #pragma once
 
+#include <optional>
+
 #include "model/plan/plan.h"
 #include "planner/unlike/groups.h"
 #include "scenarios/json_document.h"
@@ -12,6 +14,8 @@ namespace trainyard {
 Json plan_value(const Plan& plan);
 
 // An entry of group-plans/1: how the groups are used, the plan, and the share of each.
-Json grouped_plan_value(const UnlikeCluster& cluster, const GroupedPlan& plan);
+// `carbon_intensity`: g of CO2 a joule.
+Json grouped_plan_value(const UnlikeCluster& cluster, const GroupedPlan& plan,
+                        const std::optional<double>& carbon_intensity);
 
 }  // namespace trainyard

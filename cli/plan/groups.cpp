@@ -186,8 +186,8 @@ int estimate_of_groups(const std::filesystem::path& file, const Question& questi
   const GroupedPlan& plan = answer->best;
   const int status = plan.feasible ? kDone : kAnswerIsNo;
   if (format == Format::csv) return print(estimate_groups_csv(scenario, plan), status);
-  if (format == Format::json) return print(grouped_estimate_json(scenario, plan), status);
-  return print(grouped_estimate_report(question, plan, style_for(stdout)), status);
+  if (format == Format::json) return print(grouped_estimate_json(scenario, *answer), status);
+  return print(grouped_estimate_report(question, *answer, style_for(stdout)), status);
 }
 
 }  // namespace trainyard

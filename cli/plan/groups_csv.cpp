@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <optional>
 #include <utility>
 
 #include "cli/plan/groups_table.h"
@@ -16,9 +15,9 @@
 namespace trainyard {
 namespace {
 
-template <typename Q>
-std::string csv_figure(const std::optional<Q>& figure) {
-  return figure ? csv_number(figure->value()) : "";
+std::string csv_carbon(const Scenario& scenario, const GroupedPlan& plan) {
+  if (!plan.energy_per_step || !scenario.carbon_intensity) return "";
+  return csv_number(plan.energy_per_step->value() * *scenario.carbon_intensity);
 }
 
 // What robust values are of: the step as it is, and what it is multiplied by in them.
@@ -68,6 +67,7 @@ CsvRow idle_row(const Scenario& scenario, std::size_t group) {
                 {"peak_memory_bytes", ""},
                 {"cost_per_step_usd", ""},
                 {"energy_per_step_joule", ""},
+                {"carbon_per_step_g", ""},
                 {"memory_share", ""},
                 {"goodput", ""},
                 {"feasible", ""}};
@@ -93,8 +93,9 @@ std::string csv_of(const Scenario& scenario, const std::vector<GroupedPlan>& pla
                       {"replicas", fmt::format("{}", share.replicas)},
                       {"micro_batches", fmt::format("{}", share.microbatches)},
                       {"peak_memory_bytes", csv_number(share.peak_memory.value())},
-                      {"cost_per_step_usd", csv_figure(plan.cost_per_step)},
-                      {"energy_per_step_joule", csv_figure(plan.energy_per_step)},
+                      {"cost_per_step_usd", csv_number(plan.cost_per_step)},
+                      {"energy_per_step_joule", csv_number(plan.energy_per_step)},
+                      {"carbon_per_step_g", csv_carbon(scenario, plan)},
                       {"memory_share", csv_number(plan.fullness)},
                       {"goodput", plan.goodput ? csv_number(*plan.goodput) : ""}});
       add_plan(plan, rows.back());

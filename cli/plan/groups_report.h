@@ -22,7 +22,7 @@ struct GroupAnswer {
 std::string groups_report(const Question& question, const GroupAnswer& answer, const Style& style);
 
 // Of one plan, fit or not.
-std::string grouped_estimate_report(const Question& question, const GroupedPlan& plan,
+std::string grouped_estimate_report(const Question& question, const UnlikeAnswer& answer,
                                     const Style& style);
 
 // Requires: it does not fit. The devices that are too full, and by how much; no full stop.

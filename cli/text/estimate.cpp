@@ -60,15 +60,6 @@ std::string utilisation_words(const Training& training, const Estimate& estimate
                      percent(estimate.hfu));
 }
 
-std::string money_words(const Estimate& estimate) {
-  std::string words = estimate.cost_per_step
-                          ? fmt::format("{} USD", number(estimate.cost_per_step->value()))
-                          : "price unknown";
-  words += " · ";
-  words += estimate.energy_per_step ? with_unit(*estimate.energy_per_step) : "power unknown";
-  return words + " a step";
-}
-
 // A whole run, where the scenario says how long it is.
 std::string run_words(const Training& training, const Estimate& estimate) {
   const double seconds = training.tokens / estimate.tokens_per_second;
@@ -207,6 +198,19 @@ std::string sizes_heading(const Question& question, const Style& style) {
   return text + heading_line("training", fmt::format("{}", fmt::join(words, " · ")), style);
 }
 
+std::string money_words(const Scenario& scenario, const Estimate& estimate) {
+  std::string words = estimate.cost_per_step
+                          ? fmt::format("{} USD", number(estimate.cost_per_step->value()))
+                          : "price unknown";
+  words += " · ";
+  words += estimate.energy_per_step ? with_unit(*estimate.energy_per_step) : "power unknown";
+  if (estimate.energy_per_step && scenario.carbon_intensity) {
+    const double grams = estimate.energy_per_step->value() * *scenario.carbon_intensity;
+    words += fmt::format(" · {} g of CO2", number(grams));
+  }
+  return words + " a step";
+}
+
 std::string step_summary(const Question& question, const Candidate& candidate, const Style& style) {
   const Estimate& estimate = candidate.estimate;
   const Training& training = question.job.job.training;
@@ -222,7 +226,7 @@ std::string step_summary(const Question& question, const Candidate& candidate, c
                                    short_scale(estimate.tokens_per_second), number(per_device)),
                        style);
   text += heading_line("compute", utilisation_words(training, estimate), style);
-  text += heading_line("cost", money_words(estimate), style);
+  text += heading_line("cost", money_words(question.scenario, estimate), style);
   if (training.tokens > 0) {
     text += heading_line("whole run", run_words(training, estimate), style);
   }

@@ -17,6 +17,8 @@ std::string job_heading(const Question& question, const Style& style);
 std::string sizes_heading(const Question& question, const Style& style);
 // Plan, step time with its interval, throughput, utilisation, money.
 std::string step_summary(const Question& question, const Candidate& candidate, const Style& style);
+// What a step costs: price, energy, and carbon where its intensity is known; no full stop.
+std::string money_words(const Scenario& scenario, const Estimate& estimate);
 // What schedule `auto` of the scenario became, a line; nothing: it did not ask for it.
 std::string found_schedule(const Question& question, const Plan& plan, const Style& style);
 std::string breakdown_table(const Estimate& estimate, const Style& style);

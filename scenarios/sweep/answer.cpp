@@ -144,7 +144,8 @@ Expected<void> answer_groups(const PointQuestion& point, const SweepDocument& sw
   }
   fill_row(answer->stand_in, *point.settings, answer->candidate, row);
   forget_parts(row);
-  row.plan = grouped_plan_value(*asked.unlike, answer->best).dump();
+  row.plan =
+      grouped_plan_value(*asked.unlike, answer->best, point.settings->carbon_intensity).dump();
   return {};
 }
 

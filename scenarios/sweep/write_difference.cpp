@@ -31,6 +31,12 @@ Json inputs_json(const std::vector<SweepInput>& inputs) {
   return list;
 }
 
+Json plan_entry(const ComparedAnswer& answer) {
+  if (!answer.groups) return plan_value(answer.candidate.plan);
+  const auto& [cluster, plan, carbon_intensity] = *answer.groups;
+  return grouped_plan_value(cluster, plan, carbon_intensity);
+}
+
 Json answer_json(const ComparedAnswer& answer) {
   const Candidate& candidate = answer.candidate;
   const Estimate& estimate = candidate.estimate;
@@ -39,8 +45,7 @@ Json answer_json(const ComparedAnswer& answer) {
           {"peak_memory_bytes", estimate.peak_memory.value()},
           {"feasible", estimate.feasible},
           {"devices", candidate.plan.devices()},
-          {"plan", answer.groups ? grouped_plan_value(answer.groups->cluster, answer.groups->plan)
-                                 : plan_value(candidate.plan)}};
+          {"plan", plan_entry(answer)}};
 }
 
 Json parts_json(const Breakdown& before, const Breakdown& after) {

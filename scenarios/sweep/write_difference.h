@@ -13,6 +13,7 @@ namespace trainyard {
 struct UseOfGroups {
   UnlikeCluster cluster;
   GroupedPlan plan;
+  std::optional<double> carbon_intensity;  // g of CO2 a joule
 };
 struct ComparedAnswer {
   Candidate candidate;

@@ -39,11 +39,6 @@ Json breakdown_json(const Breakdown& breakdown) {
   return parts;
 }
 
-Json carbon_json(const Scenario& scenario, const Estimate& estimate) {
-  if (!scenario.carbon_intensity || !estimate.energy_per_step) return nullptr;
-  return estimate.energy_per_step->value() * *scenario.carbon_intensity;
-}
-
 }  // namespace
 
 Json estimate_value(const Scenario& scenario, const PreparedJob& job, const Plan& plan,
@@ -69,7 +64,7 @@ Json estimate_value(const Scenario& scenario, const PreparedJob& job, const Plan
           {"breakdown", breakdown_json(estimate.breakdown)},
           {"cost_per_step_usd", number_or_null(estimate.cost_per_step)},
           {"energy_per_step_joule", number_or_null(estimate.energy_per_step)},
-          {"carbon_per_step_g", carbon_json(scenario, estimate)}};
+          {"carbon_per_step_g", carbon_value(estimate.energy_per_step, scenario.carbon_intensity)}};
 }
 
 std::string estimate_json(const Scenario& scenario, const PreparedJob& job, const Plan& plan,

@@ -2,6 +2,7 @@
 
 #include "scenarios/json_document.h"
 #include "scenarios/plan_value.h"
+#include "scenarios/write/result_json.h"
 
 namespace trainyard {
 namespace {
@@ -29,14 +30,10 @@ Json closed_form_json(const GoodputEstimate& closed) {
           {"daly_interval_s", closed.daly.value()}};
 }
 
-Json carbon_json(const Scenario& scenario, const Bill& bill) {
-  if (!scenario.carbon_intensity || !bill.energy) return nullptr;
-  return bill.energy->value() * *scenario.carbon_intensity;
-}
-
-template <typename Q>
-Json or_null(const std::optional<Q>& quantity) {
-  return quantity ? Json(quantity->value()) : Json(nullptr);
+Json plan_entry(const Scenario& scenario, const Plan& plan,
+                const std::optional<GroupedPlan>& groups) {
+  return groups ? grouped_plan_value(*scenario.unlike, *groups, scenario.carbon_intensity)
+                : plan_value(plan);
 }
 
 }  // namespace
@@ -48,8 +45,7 @@ std::string goodput_json(const Scenario& scenario, const Plan& plan, const RunRe
   return text_of(Json{{"trainyard", "goodput/1"},
                       {"name", scenario.name},
                       {"devices", plan.devices()},
-                      {"plan", report.groups ? grouped_plan_value(*scenario.unlike, *report.groups)
-                                             : plan_value(plan)},
+                      {"plan", plan_entry(scenario, plan, report.groups)},
                       {"feasible", report.feasible},
                       {"runs", campaign.runs},
                       {"finished", campaign.finished},
@@ -67,9 +63,9 @@ std::string goodput_json(const Scenario& scenario, const Plan& plan, const RunRe
                       {"spares", report.settings.spares},
                       {"best_spares", spares ? Json(spares->spares) : Json(nullptr)},
                       {"best_spares_goodput", spares ? Json(spares->goodput) : Json(nullptr)},
-                      {"cost_usd", or_null(report.bill.cost)},
-                      {"energy_joule", or_null(report.bill.energy)},
-                      {"carbon_g", carbon_json(scenario, report.bill)}});
+                      {"cost_usd", number_or_null(report.bill.cost)},
+                      {"energy_joule", number_or_null(report.bill.energy)},
+                      {"carbon_g", carbon_value(report.bill.energy, scenario.carbon_intensity)}});
 }
 
 }  // namespace trainyard

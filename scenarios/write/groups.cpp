@@ -9,6 +9,7 @@
 #include "planner/unlike/team.h"
 #include "scenarios/fields/documents.h"
 #include "scenarios/plan_value.h"
+#include "scenarios/write/result_json.h"
 
 namespace trainyard {
 namespace {
@@ -35,14 +36,15 @@ Json breakdown_value(const Breakdown& breakdown) {
   return parts;
 }
 
-template <typename Q>
-Json known(const std::optional<Q>& figure) {
-  return figure ? Json(figure->value()) : Json(nullptr);
+// The plan's entry in the scenario's documents.
+Json entry_of(const Scenario& scenario, const GroupedPlan& plan) {
+  return grouped_plan_value(*scenario.unlike, plan, scenario.carbon_intensity);
 }
 
 }  // namespace
 
-Json grouped_plan_value(const UnlikeCluster& cluster, const GroupedPlan& plan) {
+Json grouped_plan_value(const UnlikeCluster& cluster, const GroupedPlan& plan,
+                        const std::optional<double>& carbon_intensity) {
   Json groups = Json::array();
   for (std::size_t g = 0; g < plan.shares.size(); ++g) {
     groups.push_back(share_json(cluster.groups[g], plan.use, plan.shares[g]));
@@ -55,8 +57,9 @@ Json grouped_plan_value(const UnlikeCluster& cluster, const GroupedPlan& plan) {
           {"step_time_high_s", plan.step_time_high.value()},
           {"boundary_s", plan.boundary.value()},
           {"breakdown_s", breakdown_value(plan.breakdown)},
-          {"cost_per_step_usd", known(plan.cost_per_step)},
-          {"energy_per_step_joule", known(plan.energy_per_step)},
+          {"cost_per_step_usd", number_or_null(plan.cost_per_step)},
+          {"energy_per_step_joule", number_or_null(plan.energy_per_step)},
+          {"carbon_per_step_g", carbon_value(plan.energy_per_step, carbon_intensity)},
           {"memory_share", plan.fullness},
           {"goodput", plan.goodput ? Json(*plan.goodput) : Json(nullptr)},
           {"feasible", plan.feasible},
@@ -114,7 +117,7 @@ Json ways_left_out(const Scenario& scenario, const GroupedPlans& found) {
 
 Json plans_json(const Scenario& scenario, const std::vector<GroupedPlan>& plans) {
   Json list = Json::array();
-  for (const GroupedPlan& plan : plans) list.push_back(grouped_plan_value(*scenario.unlike, plan));
+  for (const GroupedPlan& plan : plans) list.push_back(entry_of(scenario, plan));
   return list;
 }
 
@@ -137,7 +140,7 @@ Json baselines_json(const Scenario& scenario, const std::vector<GroupBaseline>& 
   Json list = Json::array();
   for (const auto& [name, plan, reason] : baselines) {
     list.push_back({{"name", name},
-                    {"best", plan ? grouped_plan_value(*scenario.unlike, *plan) : Json(nullptr)},
+                    {"best", plan ? entry_of(scenario, *plan) : Json(nullptr)},
                     {"reason", reason.empty() ? Json(nullptr) : Json(reason)}});
   }
   return list;
@@ -166,11 +169,10 @@ Json explained_json(const Scenario& scenario, const std::optional<ExplainedGroup
   Json keys = Json::object();
   for (const auto& [key, value] : explained->pinned) keys[key] = value;
   const std::vector<GroupedPlan> plans = in_order(explained->found);
-  return {
-      {"keys", std::move(keys)},
-      {"best", plans.empty() ? Json(nullptr) : grouped_plan_value(*scenario.unlike, plans.front())},
-      {"complete", explained->found.complete},
-      {"ways_left_out", ways_left_out(scenario, explained->found)}};
+  return {{"keys", std::move(keys)},
+          {"best", plans.empty() ? Json(nullptr) : entry_of(scenario, plans.front())},
+          {"complete", explained->found.complete},
+          {"ways_left_out", ways_left_out(scenario, explained->found)}};
 }
 
 }  // namespace
@@ -219,11 +221,23 @@ std::string groups_json(const Scenario& scenario, const std::vector<GroupedPlan>
                   {"search", search}});
 }
 
-std::string grouped_estimate_json(const Scenario& scenario, const GroupedPlan& plan) {
-  return text_of({{"trainyard", "group-plans/1"},
-                  {"name", scenario.name},
-                  {"plans", Json::array({grouped_plan_value(*scenario.unlike, plan)})},
-                  {"left_out", left_out_json(scenario)}});
+std::string grouped_estimate_json(const Scenario& scenario, const UnlikeAnswer& answer) {
+  const Plan& plan = answer.candidate.plan;
+  Estimate estimate = answer.candidate.estimate;
+  estimate.breakdown = answer.best.breakdown;
+  Json json = {{"trainyard", "group-plans/1"},
+               {"name", scenario.name},
+               {"devices", plan.devices()},
+               {"assumptions", scenario.assumptions}};
+  json.update(estimate_value(scenario, answer.stand_in, plan, estimate));
+  // Each group has its own.
+  for (const char* key :
+       {"hfu", "peak_allocated_bytes", "peak_reserved_bytes", "host_memory_bytes", "stages"}) {
+    json[key] = nullptr;
+  }
+  json["plans"] = Json::array({entry_of(scenario, answer.best)});
+  json["left_out"] = left_out_json(scenario);
+  return text_of(json);
 }
 
 }  // namespace trainyard

@@ -11,6 +11,7 @@
 #include "planner/unlike/marginal.h"
 #include "planner/unlike/ways_out.h"
 #include "scenarios/scenario.h"
+#include "scenarios/unlike_answer.h"
 
 namespace trainyard {
 
@@ -52,7 +53,8 @@ struct GroupRemarks {
 std::string groups_json(const Scenario& scenario, const std::vector<GroupedPlan>& plans,
                         const GroupedPlans& found, const GroupRemarks& remarks = {});
 
-// One plan as an entry of the same document; fits or not.
-std::string grouped_estimate_json(const Scenario& scenario, const GroupedPlan& plan);
+// `trainyard estimate`: the keys of a like cluster's, null where groups have no figure in common,
+// and the plan as the only entry of `plans`; fits or not.
+std::string grouped_estimate_json(const Scenario& scenario, const UnlikeAnswer& answer);
 
 }  // namespace trainyard

@@ -19,4 +19,10 @@ Json number_or_null(const std::optional<Q>& quantity) {
   return quantity ? Json(quantity->value()) : Json(nullptr);
 }
 
+// In g; `intensity`: g of CO2 a joule.
+inline Json carbon_value(const std::optional<Joules>& energy,
+                         const std::optional<double>& intensity) {
+  return energy && intensity ? Json(energy->value() * *intensity) : Json(nullptr);
+}
+
 }  // namespace trainyard

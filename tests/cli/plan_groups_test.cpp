@@ -101,6 +101,47 @@ TEST(PlanOfGroups, RefusesAUseThatCannotBe) {
 }
 
 // 8 + 8 replicas of 16 devices each: what does not fit is told, as of one kind of node.
+// 16 A100 at 1 USD/h and 16 H100 at 2; 360 g a kWh are 1e-4 g a joule.
+TEST(PlanOfGroups, EstimatesTheKeysOfOneCluster) {
+  const auto file = unlike_groups(2, R"(, "price": ["1 USD/h", "2 USD/h"],
+      "power": { "carbon_intensity": "360 gCO2/kWh" },
+      "planner": { "pipeline_parallel": 2, "tensor_parallel": 8, "data_parallel": 2 })");
+  const Ran ran = run_trainyard("estimate --format json " + quoted(file));
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const PrintedJson json = PrintedJson::parse(ran.out);
+  const auto figure = [&json](const char* key) { return json.at(key).get<double>(); };
+  const PrintedJson& plan = json.at("plans").at(0);
+  for (const char* key : {"step_time_s", "step_time_low_s", "step_time_high_s", "feasible",
+                          "cost_per_step_usd", "energy_per_step_joule", "carbon_per_step_g"}) {
+    EXPECT_EQ(json.at(key), plan.at(key)) << key;
+  }
+  const double step = figure("step_time_s");
+  EXPECT_EQ(json.at("devices"), 32);
+  EXPECT_EQ(figure("parameters"), 8030261248);
+  EXPECT_NEAR(figure("tokens_per_second") * step / (128 * 8192), 1, 1e-9);
+  EXPECT_NEAR(figure("tokens_per_second_per_device") * 32 / figure("tokens_per_second"), 1, 1e-9);
+  EXPECT_NEAR(figure("cost_per_step_usd"), 16 * (1 + 2) * step / 3600, 1e-6);
+  EXPECT_NEAR(figure("carbon_per_step_g"), 1e-4 * figure("energy_per_step_joule"), 1e-6);
+  double fullest = 0, sum = 0;
+  for (const PrintedJson& group : plan.at("groups")) {
+    fullest = std::max(fullest, group.at("peak_memory_bytes").get<double>());
+  }
+  EXPECT_EQ(figure("peak_memory_bytes"), fullest);
+  for (const auto& [part, time] : json.at("breakdown").items()) sum += time.get<double>();
+  EXPECT_NEAR(sum / step, 1, 1e-9);
+  EXPECT_GT(figure("mfu"), 0.2);
+  for (const char* key : {"hfu", "stages"}) EXPECT_TRUE(json.at(key).is_null()) << key;
+  EXPECT_NE(run_trainyard("estimate " + quoted(file)).out.find("g of CO2 a step"),
+            std::string::npos);
+  for (const char* command : {"estimate", "plan"}) {
+    const Ran csv = run_trainyard(fmt::format("{} --format csv {}", command, quoted(file)));
+    EXPECT_NE(csv.out.find(fmt::format(",{},{},", plan.at("energy_per_step_joule").dump(),
+                                       plan.at("carbon_per_step_g").dump())),
+              std::string::npos)
+        << csv.out;
+  }
+}
+
 TEST(PlanOfGroups, EstimatesWhatDoesNotFit) {
   const auto file = unlike_groups(2, R"(, "plan": { "tensor_parallel": 1 }, "use_of_groups":
       { "use": "replicas", "order": [0, 1], "micro_batches": [2, 6] })");
