@@ -187,6 +187,7 @@ Expected<SweepAxis> axis_of(const AxisDocument& document, std::size_t first_colu
 Expected<CsvOverrides> CsvOverrides::parse(std::string text, const Place& place) {
   CsvOverrides csv;
   csv.text_ = std::move(text);
+  csv.text_.erase(csv.text_.find_last_not_of("\r\n") + 1);  // empty lines at the end are no points
   std::size_t at = 0;
   csv.keys_ = take_line(csv.text_, at);
   for (int line = 2; at < csv.text_.size(); ++line) {

@@ -143,6 +143,16 @@ TEST(SweepPoints, OfACsvFileAreItsLines) {
                   R"({"training.stack":"megatron-core"})", R"({"plan.tensor_parallel":8})"));
 }
 
+// A line without a value is a point of the scenario as it is, an empty line at the end is none.
+TEST(SweepPoints, OfACsvFileEndBeforeEmptyLines) {
+  for (const char* end : {"", "\n", "\n\n", "\r\n\r\n"}) {
+    write_sweep_file("points.csv", fmt::format("plan.tensor_parallel\n4\n\n8{}", end));
+    EXPECT_THAT(
+        points_of(R"("overrides": "points.csv")"),
+        ElementsAre(R"({"plan.tensor_parallel":4})", "{}", R"({"plan.tensor_parallel":8})"));
+  }
+}
+
 // Where no line has a value for it, too.
 TEST(SweepPoints, OfACsvFileAreRefusedForAKeyThatNoScenarioHas) {
   write_sweep_file("points.csv", "cluster.nodes,no_such_key\n4,\n");
