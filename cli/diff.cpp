@@ -9,6 +9,7 @@
 #include "cli/plan/search.h"
 #include "cli/text/csv.h"
 #include "model/cost/estimate.h"
+#include "model/cost/reliability.h"
 #include "scenarios/question.h"
 
 namespace trainyard {
@@ -19,15 +20,29 @@ struct DiffOptions {
   Format format = Format::text;
 };
 
+// `job`: the scenario's, or what stands in for its groups.
+ComparedAnswer compared(const Scenario& scenario, const PreparedJob& job, Candidate&& candidate) {
+  const Estimate& estimate = candidate.estimate;
+  ComparedAnswer answer;
+  answer.goodput = estimate_goodput(job, candidate.plan, estimate.step_time, scenario.reliability,
+                                    scenario.checkpoint)
+                       .goodput;
+  if (estimate.energy_per_step && scenario.carbon_intensity) {
+    answer.carbon_per_step = estimate.energy_per_step->value() * *scenario.carbon_intensity;
+  }
+  answer.candidate = std::move(candidate);
+  return answer;
+}
+
 Expected<NamedAnswer> answer_through_groups(const std::filesystem::path& file,
                                             const Scenario& scenario) {
   auto answer = search_groups(scenario);
   if (!answer) return tl::unexpected(in_file(file, answer.error()));
   const std::string table = groups_table(scenario, {answer->best}, style_for(stdout));
-  return NamedAnswer{
-      {std::move(answer->candidate), UseOfGroups{*scenario.unlike, std::move(answer->best), scenario.carbon_intensity}},
-      scenario.name,
-      table};
+  NamedAnswer named{compared(scenario, answer->stand_in, std::move(answer->candidate)),
+                    scenario.name, table};
+  named.groups = UseOfGroups{*scenario.unlike, std::move(answer->best), scenario.carbon_intensity};
+  return named;
 }
 
 Expected<NamedAnswer> answer_of(const std::filesystem::path& file) {
@@ -37,7 +52,9 @@ Expected<NamedAnswer> answer_of(const std::filesystem::path& file) {
   auto plan = plan_of(file, *question);
   if (!plan) return tl::unexpected(plan.error());
   Estimate result = estimate(question->job, *plan);
-  return NamedAnswer{{{std::move(*plan), std::move(result), {}}, {}}, question->scenario.name, ""};
+  const Scenario& scenario = question->scenario;
+  return NamedAnswer{compared(scenario, question->job, {std::move(*plan), std::move(result), {}}),
+                     scenario.name, ""};
 }
 
 std::string csv_of(const std::vector<KeyChange>& changes) {

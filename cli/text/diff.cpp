@@ -66,6 +66,40 @@ std::string groups_of(const NamedAnswer& before, const NamedAnswer& after) {
   return text;
 }
 
+// What a step comes to beside its time, where it moved; empty: nothing did.
+std::string beside_the_step(const NamedAnswer& before, const NamedAnswer& after,
+                            const Style& style) {
+  Table table({{"beside the step", "", Align::left}, {"A", ""}, {"B", ""}, {"change", "%"}});
+  bool any = false;
+  const auto add = [&](std::string_view label, const std::optional<double>& a,
+                       const std::optional<double>& b, std::string (*words)(double)) {
+    if (a == b) return;
+    any = true;
+    const auto cell = [&](const std::optional<double>& value) {
+      return value ? words(*value) : "unknown";
+    };
+    const bool compares = a && b && *a != 0;
+    table.add_row(
+        {std::string(label), cell(a), cell(b), compares ? signed_percent(*b / *a - 1) : ""});
+  };
+  const auto value_of = [](const auto& quantity) {
+    return quantity ? std::optional(quantity->value()) : std::nullopt;
+  };
+  const Estimate& a = before.candidate.estimate;
+  const Estimate& b = after.candidate.estimate;
+  add("goodput, in closed form", before.goodput, after.goodput,
+      [](double share) { return percent(share) + " %"; });
+  add("cost of a step", value_of(a.cost_per_step), value_of(b.cost_per_step),
+      [](double dollars) { return number(dollars) + " USD"; });
+  add("energy of a step", value_of(a.energy_per_step), value_of(b.energy_per_step),
+      [](double joules) { return with_unit(Joules(joules)); });
+  add("carbon of a step", before.carbon_per_step, after.carbon_per_step,
+      [](double grams) { return number(grams) + " g"; });
+  add("peak memory", a.peak_memory.value(), b.peak_memory.value(),
+      [](double bytes) { return with_unit(Bytes(bytes)); });
+  return any ? "\n" + table.render(style) : "";
+}
+
 std::string why(const NamedAnswer& named_before, const NamedAnswer& named_after,
                 const Style& style) {
   const Candidate& before = named_before.candidate;
@@ -89,7 +123,20 @@ std::string why(const NamedAnswer& named_before, const NamedAnswer& named_after,
   return text + table.render(style);
 }
 
+// Of a point whose step did not move.
+std::string figure_in_words(const MovedPoint& moved) {
+  const std::size_t at = moved.largest_figure();
+  if (at == kFigures || moved.before.status == PointStatus::refused ||
+      moved.after.status == PointStatus::refused) {
+    return "";
+  }
+  const auto words = [](double figure) { return std::isnan(figure) ? "–" : number(figure); };
+  return fmt::format("{} {} to {}", kFigureNames[at], words(moved.before.figures[at]),
+                     words(moved.after.figures[at]));
+}
+
 std::string part_in_words(const MovedPoint& moved) {
+  if (moved.step_time_change() == 0) return figure_in_words(moved);
   const std::size_t at = moved.largest_part();
   if (at == kFigures) return "";
   for (const BreakdownPart& part : breakdown_parts()) {
@@ -136,7 +183,7 @@ std::string scenario_difference_text(const std::vector<KeyChange>& changes,
   add_answer("A", before, answers);
   add_answer("B", after, answers);
   return answers.render(style) + "\n" + changes_table(changes, style) + "\n" +
-         why(before, after, style);
+         why(before, after, style) + beside_the_step(before, after, style);
 }
 
 std::string result_difference_text(const ResultDifference& difference, const Style& style) {

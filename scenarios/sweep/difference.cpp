@@ -83,10 +83,31 @@ constexpr std::string_view kPairs =
     "(SELECT point, overrides, row_number() OVER (PARTITION BY overrides ORDER BY point) AS nth "
     "FROM other.points) AS o USING (overrides, nth) "
     "JOIN main.points AS a ON a.point = m.point JOIN other.points AS b ON b.point = o.point";
-constexpr std::string_view kMoved =
-    "(a.step_time_s IS NOT b.step_time_s OR a.status <> b.status OR a.goodput IS NOT b.goodput OR "
-    "a.peak_memory_bytes IS NOT b.peak_memory_bytes OR "
-    "a.cost_per_step_usd IS NOT b.cost_per_step_usd)";
+
+std::string moved() {
+  std::string any = "(a.status <> b.status";
+  for (const std::string_view name : kFigureNames) {
+    any += fmt::format(" OR a.{0} IS NOT b.{0}", name);
+  }
+  return any + ")";
+}
+
+// As MovedPoint has it: by the step, else by the figure that moved most.
+std::string largest_first() {
+  std::string most = "max(0";
+  for (const std::string_view name : kFigureNames) {
+    most += fmt::format(", coalesce(abs(b.{0} / a.{0} - 1), a.{0} IS NOT b.{0})", name);
+  }
+  return fmt::format("coalesce(abs(b.step_time_s / a.step_time_s - 1), 0) DESC, {}) DESC, a.point",
+                     most);
+}
+
+// 1 where it is known on one side alone, or was nothing before.
+double relative_change(double before, double after) {
+  if (before == after || (std::isnan(before) && std::isnan(after))) return 0;
+  const double change = after / before - 1;
+  return std::isfinite(change) ? std::abs(change) : 1;
+}
 
 Expected<void> count_pairs(Database& database, ResultDifference& difference) {
   auto select = database.prepare(
@@ -95,7 +116,7 @@ Expected<void> count_pairs(Database& database, ResultDifference& difference) {
                   "count(*) FILTER (WHERE a.status <> 'done' AND b.status = 'done'), "
                   "(SELECT count(*) FROM main.points) - count(*), "
                   "(SELECT count(*) FROM other.points) - count(*) FROM {1}",
-                  kMoved, kPairs));
+                  moved(), kPairs));
   if (!select) return tl::unexpected(select.error());
   const auto row = select->step();
   if (!row) return tl::unexpected(row.error());
@@ -109,10 +130,9 @@ Expected<void> count_pairs(Database& database, ResultDifference& difference) {
 }
 
 Expected<void> read_largest(Database& database, ResultDifference& difference) {
-  auto select = database.prepare(fmt::format(
-      "SELECT {}, {} FROM {} WHERE {} ORDER BY abs(b.step_time_s / a.step_time_s - 1) DESC, "
-      "a.point LIMIT {}",
-      columns_of("a"), columns_of("b"), kPairs, kMoved, kMovedPointsTold));
+  auto select = database.prepare(fmt::format("SELECT {}, {} FROM {} WHERE {} ORDER BY {} LIMIT {}",
+                                             columns_of("a"), columns_of("b"), kPairs, moved(),
+                                             largest_first(), kMovedPointsTold));
   if (!select) return tl::unexpected(select.error());
   constexpr int kSide = 3 + static_cast<int>(kFigures);
   while (true) {
@@ -177,6 +197,19 @@ std::size_t MovedPoint::largest_part() const {
   double most = 0;
   for (std::size_t i = figure_at("compute_s"); i <= figure_at("other_s"); ++i) {
     const double moved = std::abs(after.figures[i] - before.figures[i]);
+    if (moved > most) {
+      most = moved;
+      largest = i;
+    }
+  }
+  return largest;
+}
+
+std::size_t MovedPoint::largest_figure() const {
+  std::size_t largest = kFigures;
+  double most = 0;
+  for (std::size_t i = 0; i < kFigures; ++i) {
+    const double moved = relative_change(before.figures[i], after.figures[i]);
     if (moved > most) {
       most = moved;
       largest = i;

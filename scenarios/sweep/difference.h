@@ -34,6 +34,8 @@ struct MovedPoint {
   double step_time_change() const;
   // Position of the part of the breakdown that moved most; kFigures: none did.
   std::size_t largest_part() const;
+  // … of the figure that moved most for what it is, by all of it where one side alone has it.
+  std::size_t largest_figure() const;
 };
 
 struct ResultDifference {
@@ -42,7 +44,8 @@ struct ResultDifference {
   std::int64_t same = 0, moved = 0;
   std::int64_t only_before = 0, only_after = 0;
   std::int64_t fits_no_more = 0, fits_now = 0;
-  std::vector<MovedPoint> largest;  // largest relative change of the step first
+  // Largest relative change of the step first; of points whose step did not move, of any figure.
+  std::vector<MovedPoint> largest;
 };
 
 inline constexpr std::int64_t kMovedPointsTold = 20;

@@ -5,6 +5,7 @@
 #include "model/cost/breakdown.h"
 #include "scenarios/plan_value.h"
 #include "scenarios/sweep/row_json.h"
+#include "scenarios/write/result_json.h"
 
 namespace trainyard {
 namespace {
@@ -37,15 +38,24 @@ Json plan_entry(const ComparedAnswer& answer) {
   return grouped_plan_value(cluster, plan, carbon_intensity);
 }
 
+Json name_or_null(std::size_t figure) {
+  return figure == kFigures ? Json(nullptr) : Json(std::string(kFigureNames[figure]));
+}
+
 Json answer_json(const ComparedAnswer& answer) {
   const Candidate& candidate = answer.candidate;
   const Estimate& estimate = candidate.estimate;
-  return {{"step_time_s", estimate.step_time.value()},
-          {"mfu", estimate.mfu},
-          {"peak_memory_bytes", estimate.peak_memory.value()},
-          {"feasible", estimate.feasible},
-          {"devices", candidate.plan.devices()},
-          {"plan", plan_entry(answer)}};
+  return {
+      {"step_time_s", estimate.step_time.value()},
+      {"mfu", estimate.mfu},
+      {"peak_memory_bytes", estimate.peak_memory.value()},
+      {"feasible", estimate.feasible},
+      {"cost_per_step_usd", number_or_null(estimate.cost_per_step)},
+      {"energy_per_step_joule", number_or_null(estimate.energy_per_step)},
+      {"carbon_per_step_g", answer.carbon_per_step ? Json(*answer.carbon_per_step) : Json(nullptr)},
+      {"goodput", answer.goodput},
+      {"devices", candidate.plan.devices()},
+      {"plan", plan_entry(answer)}};
 }
 
 Json parts_json(const Breakdown& before, const Breakdown& after) {
@@ -77,12 +87,11 @@ std::string scenario_difference_json(const std::vector<KeyChange>& changes,
 std::string result_difference_json(const ResultDifference& difference) {
   Json largest = Json::array();
   for (const MovedPoint& moved : difference.largest) {
-    const std::size_t part = moved.largest_part();
     largest.push_back({{"a", row_value(moved.before)},
                        {"b", row_value(moved.after)},
                        {"step_time_change", moved.step_time_change()},
-                       {"largest_part",
-                        part == kFigures ? Json(nullptr) : Json(std::string(kFigureNames[part]))}});
+                       {"largest_part", name_or_null(moved.largest_part())},
+                       {"largest_figure", name_or_null(moved.largest_figure())}});
   }
   return text_of(Json{{"trainyard", "diff/1"},
                       {"changes", changes_json(difference.documents)},

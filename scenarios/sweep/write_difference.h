@@ -18,6 +18,8 @@ struct UseOfGroups {
 struct ComparedAnswer {
   Candidate candidate;
   std::optional<UseOfGroups> groups;
+  std::optional<double> carbon_per_step;  // g
+  double goodput = 0;                     // in closed form
 };
 
 std::string scenario_difference_json(const std::vector<KeyChange>& changes,

@@ -141,6 +141,36 @@ TEST(DiffCommand, SaysWhatChangedAndWhichPartsMoved) {
   EXPECT_THAT(text.out, HasSubstr("plan.tensor_parallel"));
 }
 
+// A price twice as high, devices that fail twice as often: the step stays, what it comes to does
+// not.
+TEST(DiffCommand, SaysWhatMovedBesideTheStep) {
+  const auto priced = [](const char* name, int dollars, int days) {
+    const fs::path file = small_scenario(fmt::format(R"(, "plan": {{ "tensor_parallel": 2 }},
+        "price": "{} USD/h", "power": {{ "carbon_intensity": "360 gCO2/kWh" }},
+        "reliability": {{ "device_mtbf": "{} days" }})",
+                                                     dollars, days));
+    fs::copy_file(file, scratch_folder() / name, fs::copy_options::overwrite_existing);
+    return quoted(scratch_folder() / name);
+  };
+  const std::string a = priced("a.json", 1, 20), dear = priced("dear.json", 2, 20),
+                    frail = priced("frail.json", 1, 10);
+  const PrintedJson price =
+      PrintedJson::parse(run_trainyard(fmt::format("diff {} {} --format json", a, dear)).out);
+  const double before = price.at("a").at("cost_per_step_usd").get<double>();
+  EXPECT_NEAR(price.at("b").at("cost_per_step_usd").get<double>(), 2 * before, 1e-9 * before);
+  EXPECT_EQ(price.at("a").at("goodput"), price.at("b").at("goodput"));
+  EXPECT_NEAR(price.at("a").at("carbon_per_step_g").get<double>(),
+              1e-4 * price.at("a").at("energy_per_step_joule").get<double>(), 1e-9);
+  const PrintedJson failures =
+      PrintedJson::parse(run_trainyard(fmt::format("diff {} {} --format json", a, frail)).out);
+  EXPECT_LT(failures.at("b").at("goodput"), failures.at("a").at("goodput"));
+  const std::string text = run_trainyard(fmt::format("diff {} {}", a, dear)).out;
+  EXPECT_THAT(text, HasSubstr("cost of a step"));
+  EXPECT_THAT(text, HasSubstr("+100"));
+  EXPECT_THAT(text, Not(HasSubstr("goodput")));
+  EXPECT_THAT(run_trainyard(fmt::format("diff {} {}", a, frail)).out, HasSubstr("goodput"));
+}
+
 // Four and two nodes of A100 beside two of H100.
 TEST(DiffCommand, SaysHowGroupsOfUnlikeNodesAreUsed) {
   const fs::path a = unlike_groups(2);
