@@ -213,10 +213,8 @@ void ExecutePage::choose_destination() {
       QFileDialog::getSaveFileName(this, is_run ? tr("Save the profile") : tr("Save the device"),
                                    path_text(from.filename()), tr("Documents (*.json)"));
   if (to.isEmpty()) return;
-  std::error_code error;
-  std::filesystem::copy_file(from, path_of(to), std::filesystem::copy_options::overwrite_existing,
-                             error);
-  Q_EMIT said(error ? tr("%1: cannot be written").arg(to) : tr("Written to %1.").arg(to));
+  const auto saved = execution_.save(path_of(to));
+  Q_EMIT said(saved ? tr("Written to %1.").arg(to) : qt(saved.error()));
 }
 
 void ExecutePage::show_hint() {

@@ -8,11 +8,13 @@
 #include <QStandardPaths>
 #include <algorithm>
 #include <csignal>
+#include <limits>
 #include <utility>
 
 #include "executor/host/machine_memory.h"
 #include "gui/presenters/text.h"
 #include "planner/planner.h"
+#include "scenarios/file.h"
 #include "scenarios/output.h"
 #include "scenarios/readable.h"
 
@@ -102,6 +104,13 @@ std::filesystem::path Execution::if_there(const char* name) const {
   std::error_code error;
   const std::filesystem::path file = in_folder(name);
   return !busy() && std::filesystem::exists(file, error) ? file : std::filesystem::path();
+}
+
+Expected<void> Execution::save(const std::filesystem::path& file) const {
+  const std::filesystem::path from = profile().empty() ? device() : profile();
+  const auto text = read_file(from, std::numeric_limits<std::size_t>::max());
+  if (!text) return failure(from.string(), text.error().message);
+  return write_file(file, *text);
 }
 
 void Execution::run(std::string_view scenario, const RunOrder& order) {

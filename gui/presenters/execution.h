@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "gui/presenters/rank_watch.h"
+#include "model/expected.h"
 
 namespace trainyard {
 
@@ -62,6 +63,8 @@ class Execution : public QObject {
   std::filesystem::path profile() const { return if_there("profile.json"); }
   std::filesystem::path trace() const { return if_there("trace.json"); }
   std::filesystem::path device() const { return if_there("device.json"); }
+  // The profile, or the device where that is what it wrote: whole, or the file stays as it was.
+  Expected<void> save(const std::filesystem::path& file) const;
 
  Q_SIGNALS:
   void started();

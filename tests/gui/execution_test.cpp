@@ -121,6 +121,18 @@ TEST_F(ExecutedInAWindow, ARunIsCancelledAndKeepsWhatItMeasured) {
   EXPECT_EQ(profile->failure, "interrupted");
   EXPECT_FALSE(profile->steps.empty());
   EXPECT_FALSE(window_->execution().is_complete());
+
+  // Saved over a file, it takes that one's place when it is whole: who has the former open, here by
+  // another name, keeps it.
+  const auto former = written("saved-profile.json", "the former");
+  const auto held = gui_home() / "held-profile.json";
+  std::filesystem::create_hard_link(former, held);
+  ASSERT_TRUE(window_->execution().save(former));
+  EXPECT_EQ(*read_file(former), *read_file(window_->execution().profile()));
+  EXPECT_EQ(*read_file(held), "the former");
+  const auto nowhere = window_->execution().save("/nowhere/profile.json");
+  ASSERT_FALSE(nowhere);
+  EXPECT_EQ(nowhere.error().where, "/nowhere/profile.json");
 }
 
 // It goes on from a few parts of a hundred to all, and the page shows it.
