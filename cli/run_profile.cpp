@@ -234,11 +234,9 @@ std::string track_of(const Task& task, const StepTask& what) {
   const std::string_view stream = name_of(what.issued.operation->stream);
   switch (task.stream) {
     case Stream::pipeline:
-      return fmt::format("{}, sends forward", stream);
     case Stream::gradient:
-      return fmt::format("{}, sends backward", stream);
     case Stream::receive:
-      return fmt::format("{}, receives", stream);
+      return fmt::format("{}, {}", stream, name_of(task.stream));
     case Stream::tensor:
     case Stream::expert:
       return fmt::format("{}, beside kernels", stream);

@@ -2,7 +2,20 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 namespace trainyard {
+namespace {
+
+// In the order of the enumerators; traces have them.
+constexpr std::array<std::string_view, kStreams> kStreamNames = {
+    "compute",        "tensor parallel", "context parallel", "expert parallel", "sends forward",
+    "sends backward", "receives",        "data parallel",    "copies",          "fetches"};
+static_assert(static_cast<int>(Stream::fetch) + 1 == kStreams && !kStreamNames.back().empty());
+
+}  // namespace
+
+std::string_view name_of(Stream stream) { return kStreamNames[static_cast<std::size_t>(stream)]; }
 
 std::int32_t TaskList::add(const Task& task, std::span<const std::int32_t> after) {
   tasks.push_back(task);

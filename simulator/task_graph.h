@@ -33,6 +33,7 @@ enum class Stream : std::uint8_t {
   fetch  // and back
 };
 inline constexpr int kStreams = 10;
+std::string_view name_of(Stream stream);
 
 enum class TaskKind : std::uint8_t {
   compute,     // takes its duration; slower on a slow rank and beside communication

@@ -15,20 +15,6 @@
 namespace trainyard {
 namespace {
 
-constexpr std::array<const char*, kSliceKinds> kKeys = {"forward",
-                                                        "backward",
-                                                        "weight_gradient",
-                                                        "recompute",
-                                                        "optimizer",
-                                                        "launch",
-                                                        "tensor_parallel",
-                                                        "context_parallel",
-                                                        "expert_parallel",
-                                                        "pipeline",
-                                                        "data_parallel",
-                                                        "copy",
-                                                        "other"};
-
 // What slices of a kind are together. Of other ones nothing is known.
 constexpr std::array<const char*, kSliceKinds> kKindNames = {
     QT_TRANSLATE_NOOP("TimelineScene", "forward"),
@@ -44,61 +30,6 @@ constexpr std::array<const char*, kSliceKinds> kKindNames = {
     QT_TRANSLATE_NOOP("TimelineScene", "data-parallel communication"),
     QT_TRANSLATE_NOOP("TimelineScene", "copies"),
     ""};
-
-constexpr std::array<const char*, kStreams> kStreamNames = {
-    QT_TRANSLATE_NOOP("TimelineScene", "compute"),
-    QT_TRANSLATE_NOOP("TimelineScene", "tensor parallel"),
-    QT_TRANSLATE_NOOP("TimelineScene", "context parallel"),
-    QT_TRANSLATE_NOOP("TimelineScene", "expert parallel"),
-    QT_TRANSLATE_NOOP("TimelineScene", "sends forward"),
-    QT_TRANSLATE_NOOP("TimelineScene", "sends backward"),
-    QT_TRANSLATE_NOOP("TimelineScene", "receives"),
-    QT_TRANSLATE_NOOP("TimelineScene", "data parallel"),
-    QT_TRANSLATE_NOOP("TimelineScene", "copies"),
-    QT_TRANSLATE_NOOP("TimelineScene", "fetches")};
-
-SliceKind compute_kind(const StepTask& task) {
-  if (task.kind == StepTaskKind::launch) return SliceKind::launch;
-  if (task.kind == StepTaskKind::update_overhead) return SliceKind::optimizer;
-  const Operation& operation = *task.issued.operation;
-  if (operation.kind == OperationKind::copy) return SliceKind::copy;
-  if (operation.recomputed) return SliceKind::recompute;
-  switch (operation.phase) {
-    case Phase::forward:
-      return SliceKind::forward;
-    case Phase::input_gradient:
-      return SliceKind::backward;
-    case Phase::weight_gradient:
-      return SliceKind::weight_gradient;
-    case Phase::update:
-      break;
-  }
-  return SliceKind::optimizer;
-}
-
-SliceKind kind_of_task(const Task& task, const StepTask& what) {
-  switch (task.stream) {
-    case Stream::compute:
-      return compute_kind(what);
-    case Stream::tensor:
-      return SliceKind::tensor_parallel;
-    case Stream::context:
-      return SliceKind::context_parallel;
-    case Stream::expert:
-      return SliceKind::expert_parallel;
-    case Stream::pipeline:
-    case Stream::gradient:
-      return SliceKind::pipeline;
-    case Stream::receive:
-      return SliceKind::other;  // mostly waiting for the sender
-    case Stream::data:
-      return SliceKind::data_parallel;
-    case Stream::copy:
-    case Stream::fetch:
-      break;
-  }
-  return SliceKind::copy;
-}
 
 double most_of(const std::vector<CurvePoint>& points) {
   double most = 0;
@@ -208,15 +139,13 @@ void add_tracks(std::span<const TaskTimes> times, const QString& owner, int rank
     if (slices[stream].empty()) continue;
     std::ranges::stable_sort(slices[stream], {},
                              [&](std::uint32_t slice) { return times[slice].start; });
-    const QString name =
-        TimelineScene::tr("%1 · %2").arg(owner, TimelineScene::tr(kStreamNames[stream]));
+    const std::string of(name_of(static_cast<Stream>(stream)));
+    const QString name = TimelineScene::tr("%1 · %2").arg(owner, TimelineScene::tr(of.c_str()));
     tracks.push_back({name, rank, stream == 0, std::move(slices[stream])});
   }
 }
 
 }  // namespace
-
-const char* key_of(SliceKind kind) { return kKeys[static_cast<std::size_t>(kind)]; }
 
 // Of a simulation.
 struct TimelineScene::Source {
@@ -270,7 +199,7 @@ std::shared_ptr<const TimelineScene> TimelineScene::of(
     StreamSlices slices;
     for (std::size_t i = 0; i < tasks.size(); ++i) {
       const auto slice = static_cast<std::uint32_t>(timeline.first[rank] + i);
-      kinds[slice] = kind_of_task(tasks[i], step.tasks[list][i]);
+      kinds[slice] = trainyard::kind_of(step.tasks[list][i]);
       const TaskTimes& times = timeline.times[slice];
       if (times.end > times.start)
         slices[static_cast<std::size_t>(tasks[i].stream)].push_back(slice);

@@ -15,6 +15,7 @@
 #include <span>
 #include <vector>
 
+#include "gui/presenters/slice_kind.h"
 #include "model/units.h"
 #include "simulator/timeline.h"
 
@@ -22,25 +23,6 @@ namespace trainyard {
 
 struct SavedTrace;
 struct StepSimulation;
-
-// For colours; the name of a kind is the key of its colour.
-enum class SliceKind : std::uint8_t {
-  forward,
-  backward,
-  weight_gradient,
-  recompute,
-  optimizer,
-  launch,
-  tensor_parallel,
-  context_parallel,
-  expert_parallel,
-  pipeline,
-  data_parallel,
-  copy,
-  other,
-};
-const char* key_of(SliceKind kind);
-inline constexpr int kSliceKinds = 13;
 
 struct TimelineTrack {
   QString name;

@@ -1,8 +1,8 @@
 // A saved trace as a timeline scene.
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -18,36 +18,6 @@ namespace {
 // Ends of the names of processes that a run's trace has for each rank.
 constexpr std::string_view kMeasured = " measured";
 constexpr std::string_view kPredicted = " predicted";
-
-struct NamedStream {
-  std::string_view start;  // of its name in a trace
-  SliceKind kind;
-};
-constexpr std::array<NamedStream, 10> kNamedStreams = {{
-    {"tensor", SliceKind::tensor_parallel},
-    {"context", SliceKind::context_parallel},
-    {"expert", SliceKind::expert_parallel},
-    {"data", SliceKind::data_parallel},
-    {"pipeline", SliceKind::pipeline},
-    {"gradient", SliceKind::pipeline},
-    {"sends", SliceKind::pipeline},
-    {"receive", SliceKind::other},
-    {"cop", SliceKind::copy},
-    {"launch", SliceKind::launch},
-}};
-
-SliceKind kind_of_computation(std::string_view operation) {
-  const auto has = [operation](std::string_view part) {
-    return operation.find(part) != std::string_view::npos;
-  };
-  if (has(" again")) return SliceKind::recompute;
-  if (has("weight gradient")) return SliceKind::weight_gradient;
-  if (operation == "launch") return SliceKind::launch;
-  if (has("optimizer") || operation.ends_with(", finish")) return SliceKind::optimizer;
-  if (operation.ends_with(", forward")) return SliceKind::forward;
-  const bool back = operation.ends_with(", backward") || operation.ends_with(", input gradient");
-  return back ? SliceKind::backward : SliceKind::other;
-}
 
 // What the processes of a rank have in common: "rank 3" of "rank 3 measured".
 std::string_view owner_of(std::string_view process) {
@@ -70,13 +40,11 @@ Owners owners_of(const SavedTrace& trace) {
 
 std::vector<SliceKind> kinds_of(const SavedTrace& trace) {
   std::vector<SliceKind> kinds(trace.times.size()), of_names(trace.names.size());
-  std::ranges::transform(trace.names, of_names.begin(), kind_of_computation);
+  std::ranges::transform(trace.names, of_names.begin(), kind_of_operation);
   for (const SavedTrack& track : trace.tracks) {
-    const auto stream = std::ranges::find_if(kNamedStreams, [&](const NamedStream& known) {
-      return track.name.starts_with(known.start);
-    });
+    const std::optional<SliceKind> all = kind_of_track(track.name);
     for (const std::uint32_t span : track.spans) {
-      kinds[span] = stream == kNamedStreams.end() ? of_names[trace.name[span]] : stream->kind;
+      kinds[span] = all.value_or(of_names[trace.name[span]]);
     }
   }
   return kinds;

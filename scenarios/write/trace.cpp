@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 #include <vector>
 
@@ -14,10 +13,6 @@
 
 namespace trainyard {
 namespace {
-
-constexpr std::array<std::string_view, kStreams> kStreamNames = {
-    "compute",        "tensor parallel", "context parallel", "expert parallel", "sends forward",
-    "sends backward", "receives",        "data parallel",    "copies",          "fetches"};
 
 constexpr std::size_t kBuffered = std::size_t{1} << 20;  // bytes before they go to disk
 
@@ -69,10 +64,10 @@ class TraceWriter {
                                : fmt::format("rank {} (stage {})", step_.first_device(rank), stage);
     add(fmt::format(R"({{"ph":"M","pid":{},"name":"process_name","args":{{"name":"{}"}}}})", rank,
                     of));
-    for (std::size_t stream = 0; stream < kStreamNames.size(); ++stream) {
+    for (int stream = 0; stream < kStreams; ++stream) {
       add(fmt::format(
           R"({{"ph":"M","pid":{},"tid":{},"name":"thread_name","args":{{"name":"{}"}}}})", rank,
-          stream, kStreamNames[stream]));
+          stream, name_of(static_cast<Stream>(stream))));
     }
   }
 
