@@ -73,8 +73,12 @@ struct OrthogonalisationTime {
 };
 OrthogonalisationTime orthogonalisation_time(const Job& job, const Plan& plan, LayerKind kind);
 
-// Gradient norm, clipping, update of this rank's shard; where the optimizer is offloaded, the
-// host's.
+// What an update that is sharded (ZeRO-1) takes beyond its kernels; nothing where its group is one
+// rank.
+Seconds serial_update_time(const Stack& stack, const Plan& plan);
+
+// Gradient norm, clipping, update of this rank's shard with its serial part; where the optimizer is
+// offloaded, the host's.
 Seconds optimizer_time(const PreparedJob& job, const Plan& plan, const StageParameters& stage);
 
 }  // namespace trainyard

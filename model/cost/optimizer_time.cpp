@@ -48,6 +48,11 @@ OrthogonalisationTime orthogonalisation_time(const Job& job, const Plan& plan, L
   return {Flops(flop.dense / dense_ranks) / rate, Flops(flop.experts / expert_ranks) / rate};
 }
 
+Seconds serial_update_time(const Stack& stack, const Plan& plan) {
+  if (plan.zero_stage != 1 || plan.sharding_group == 1) return Seconds(0);
+  return stack.sharded_update_per_rank * plan.sharding_group;
+}
+
 Seconds optimizer_time(const PreparedJob& job, const Plan& plan, const StageParameters& stage) {
   const Device& device = job.job.cluster.device;
   const bool on_host = plan.offload.optimizer != OffloadTarget::none;
@@ -55,11 +60,8 @@ Seconds optimizer_time(const PreparedJob& job, const Plan& plan, const StagePara
                                       : device.memory_bandwidth * device.rates.memory;
   Seconds time = step_bytes(job.job.training, plan, stage) / rate;
   if (plan.offload != Offload{}) time += optimizer_crossing(job, plan, stage);
-  time += orthogonalisation_time(job, plan, stage);
-  if (plan.zero_stage == 1 && plan.sharding_group > 1) {
-    time += job.job.training.stack.sharded_update_per_rank * plan.sharding_group;
-  }
-  return time;
+  return time + orthogonalisation_time(job, plan, stage) +
+         serial_update_time(job.job.training.stack, plan);
 }
 
 }  // namespace trainyard

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "model/cost/data_parallel.h"
 #include "model/cost/layer_cost.h"
 
 namespace trainyard {
@@ -323,7 +324,8 @@ bool is_head(const Block& block) {
 
 StepTimes::StepTimes(const PreparedJob& job, const Plan& plan, const Program& program)
     : kernel_stretch_(slowest_rank_factor(job.job.training.stack, plan)),
-      sends_beside_(plan.overlap.pipeline) {
+      sends_beside_(plan.overlap.pipeline),
+      update_overhead_(to_picoseconds(serial_update_time(job.job.training.stack, plan))) {
   const OperationPrices prices(job, plan);
   for (const Block& block : program.blocks) {
     kernels_.emplace_back();
@@ -334,10 +336,6 @@ StepTimes::StepTimes(const PreparedJob& job, const Plan& plan, const Program& pr
     }
   }
   add_launches(job, plan, program);
-  if (plan.zero_stage == 1) {
-    update_overhead_ = to_picoseconds(job.job.training.stack.sharded_update_per_rank *
-                                      static_cast<double>(plan.sharding_group));
-  }
 }
 
 namespace {

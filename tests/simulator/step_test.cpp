@@ -242,6 +242,27 @@ TEST(Step, EndsWithTheGatherOfUpdatedWeights) {
   }
 }
 
+// A state in one piece has no serial part, a sharded one a second for each of its ranks; so say
+// both roads.
+TEST(Step, HasTheSerialPartOfAShardedUpdateAsTheEstimate) {
+  for (const int ranks : {1, 8}) {
+    Job job = job_of(1, ranks, 32).job;
+    PlanRequest request = degrees(1, 1);
+    request.zero_stage = 1;
+    const auto steps = [&](double each) {
+      job.training.stack.sharded_update_per_rank = Seconds(each);
+      const PreparedJob prepared = prepare(job);
+      const Plan plan = legal_plan(prepared, request);
+      return std::pair(played(prepared, plan).step_time, estimate(prepared, plan).step_time);
+    };
+    const auto [played_without, estimated_without] = steps(0);
+    const auto [played_with, estimated_with] = steps(1);
+    const double expected = ranks > 1 ? ranks : 0;
+    EXPECT_NEAR((played_with - played_without).value(), expected, 1e-6) << ranks;
+    EXPECT_NEAR((estimated_with - estimated_without).value(), expected, 1e-6) << ranks;
+  }
+}
+
 TEST(Step, IsTheSumOfItsBreakdown) {
   const PreparedJob job = gpt3_on_a100(8, 32);
   for (const char* schedule : {"gpipe", "1f1b", "zb-h1", "zb-h2"}) {

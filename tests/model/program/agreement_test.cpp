@@ -313,11 +313,8 @@ TEST(ProgramAgreement, TheOptimizerCostsWhatTheEstimateSays) {
     }
     std::vector<StageParameters> stages;
     stage_parameters(c.job, c.plan, stages);
-    const Seconds serial =
-        c.plan.zero_stage == 1
-            ? c.job.job.training.stack.sharded_update_per_rank * c.plan.sharding_group
-            : Seconds(0);
-    const Seconds expected = optimizer_time(c.job, c.plan, stages.back()) - serial;
+    const Seconds expected = optimizer_time(c.job, c.plan, stages.back()) -
+                             serial_update_time(c.job.job.training.stack, c.plan);
     expect_close(priced.value(), expected.value(), "optimizer");
   }
 }
