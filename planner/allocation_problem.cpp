@@ -51,16 +51,10 @@ std::size_t kind_of(const StageParameters& part) {
   return static_cast<std::size_t>(found - part.kinds.begin());
 }
 
-// Handbook §8: what the fill and drain of the other stages show of each.
-double fill_of(const Schedule& schedule, int chunks, const LayerCost& layer) {
-  const Seconds forward = layer.forward.total();
-  const Seconds input = layer.input_gradient.total();
-  const Seconds weight = layer.weight_gradient.total();
-  const Seconds all = forward + input + weight;
-  if (schedule.name == "zb-h1") return std::clamp((forward + input - weight) / all, 0.0, 1.0);
-  if (schedule.name == "zb-h2") return std::clamp((forward + input - 2 * weight) / all, 0.0, 1.0);
-  if (schedule.route == Route::vee) return 0;
-  return 1.0 / chunks;
+PassTimes passes_of(const LayerCost& layer) {
+  return {.forward = layer.forward.total(),
+          .input_gradient = layer.input_gradient.total(),
+          .weight_gradient = layer.weight_gradient.total()};
 }
 
 class Translation {
@@ -86,7 +80,7 @@ class Translation {
       problem.stages.push_back(stage_of(stage));
     }
     problem.fill =
-        fill_of(*plan_.schedule, plan_.virtual_stages, costs_.layers[kind_of(parts_[1])]);
+        plan_.schedule->fill(pipeline_shape(plan_), passes_of(costs_.layers[kind_of(parts_[1])]));
     return problem;
   }
 
@@ -211,10 +205,9 @@ class Translation {
   std::optional<StageParameters> mtp_;  // of the stage of the head
 };
 
-// One way through the stages, and all activations on the device.
+// A schedule with a formula for unlike stages, and all activations on the device.
 bool is_plain(const Plan& plan) {
-  return plan.schedule->route != Route::both_ways && !plan.passes &&
-         plan.offload.activations == OffloadTarget::none;
+  return plan.schedule->fill != nullptr && plan.offload.activations == OffloadTarget::none;
 }
 
 }  // namespace

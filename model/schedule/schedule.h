@@ -110,6 +110,10 @@ struct Schedule {
   bool (*in_domain)(PipelineShape shape, PassTimes times) = nullptr;
   Seconds (*closed_span)(PipelineShape shape, std::span<const PassTimes> times) = nullptr;
   Seconds (*closed_makespan)(PipelineShape shape, std::span<const PassTimes> times) = nullptr;
+  // What a stage shows of each other one while the pipeline fills and drains, 0 … 1 of its passes
+  // of one micro-batch: handbook §8's r, by which planners deal unlike layers to stages. Null: they
+  // deal none under this schedule.
+  double (*fill)(PipelineShape shape, PassTimes times) = nullptr;
   // Pairs of a forward and a backward pass that `stage` runs side by side.
   int (*pairs)(PipelineShape shape, int stage) = no_pairs;
   // Weight gradients that end the list of `stage`, with no other pass between them: at least 1. Not

@@ -16,6 +16,11 @@ Expected<void> accepts_one_chunk(PipelineShape shape, std::string_view name);
 // Where the closed form holds for every shape that the schedule accepts.
 inline bool always_in_domain(PipelineShape /*shape*/, PassTimes /*times*/) { return true; }
 
+// A stage waits for the first chunk of those before it.
+inline double fill_of_one_chunk(PipelineShape shape, PassTimes /*times*/) {
+  return 1.0 / shape.chunks;
+}
+
 // What stage j waits for while a micro-batch is on its way through the stages behind it and back,
 // once when the pipeline fills and once when it drains: the round trip less the passes that stage j
 // has for that time.

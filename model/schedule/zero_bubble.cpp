@@ -81,4 +81,16 @@ int zero_bubble_in_flight(PipelineShape shape, ZeroBubbleStage stage) {
   return std::min(shape.microbatches, stage.ahead + stage.delay);
 }
 
+int zero_bubble_past_input_gradient(PipelineShape shape, ZeroBubbleStage stage) {
+  return zero_bubble_in_flight(shape, stage) - std::min(stage.ahead, shape.microbatches);
+}
+
+double zero_bubble_fill(PassTimes times, ZeroBubbleStages stages) {
+  const int more = stages({.stages = 2}, 1).delay;
+  const Seconds forth_and_back = times.forward + times.input_gradient;
+  const double shown =
+      (forth_and_back - more * times.weight_gradient) / (forth_and_back + times.weight_gradient);
+  return std::clamp(shown, 0.0, 1.0);
+}
+
 }  // namespace trainyard

@@ -45,6 +45,7 @@ extern const Schedule gpipe = {
     .in_domain = always_in_domain,
     .closed_span = span,
     .closed_makespan = span,
+    .fill = fill_of_one_chunk,
     .chunks_in_flight = chunks_in_flight,
 };
 

@@ -40,6 +40,7 @@ extern const Schedule one_f_one_b = {
     .in_domain = always_in_domain,
     .closed_span = one_f_one_b_span,
     .closed_makespan = one_f_one_b_span,
+    .fill = fill_of_one_chunk,
     .chunks_in_flight = chunks_in_flight,
 };
 

@@ -117,6 +117,9 @@ int chunks_in_flight(PipelineShape shape, int stage) {
   return std::min({2 * shape.stages, 2 * m, m + stage + 1});
 }
 
+// No bubble when F = B = W.
+double fill(PipelineShape /*shape*/, PassTimes /*times*/) { return 0; }
+
 // The most are there when the pipeline drains: all input gradients of which the list puts off the
 // weight gradients, and one more. Those of micro-batches that the step does not have are left out.
 int chunks_between_halves(PipelineShape shape, int stage) {
@@ -138,6 +141,7 @@ extern const Schedule zb_v = {
     .optimizer_barrier = false,
     .accepts = accepts,
     .passes = passes,
+    .fill = fill,
     .chunks_between_halves = chunks_between_halves,
     .chunks_in_flight = chunks_in_flight,
 };

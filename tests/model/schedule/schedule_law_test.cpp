@@ -187,6 +187,31 @@ TEST_P(EverySchedule, PairsThePassesItDeclares) {
   }
 }
 
+// Handbook §8: beside its own m micro-batches a stage has the fill of the p − 1 others. Two copies
+// of the layers are not dealt one by one.
+TEST_P(EverySchedule, FillsAsItsSpanOverEqualStagesSays) {
+  EXPECT_EQ(schedule().fill == nullptr, schedule().route == Route::both_ways);
+  if (schedule().fill == nullptr) return;
+  int compared = 0;
+  for (const PipelineShape shape : accepted_shapes()) {
+    if (shape.microbatches < 2 * shape.stages - 1) continue;
+    for (const auto& [f, b, w] : kTimes) {
+      const PassTimes stage = picoseconds(f, b, w);
+      const bool exact =
+          schedule().in_domain != nullptr ? schedule().in_domain(shape, stage) : f == b && b == w;
+      if (!exact || w > f) continue;
+      ++compared;
+      SCOPED_TRACE(describe(shape) + fmt::format(", F {} B {} W {}", f, b, w));
+      const Played run = played(schedule(), shape, equal_stages(shape.stages, stage));
+      const double own = shape.microbatches * (f + b + w);
+      const double others = (shape.stages - 1) * (f + b + w);
+      EXPECT_NEAR(run.longest_span.value() * 1e12, own + others * schedule().fill(shape, stage),
+                  1e-6);
+    }
+  }
+  EXPECT_GT(compared, 0);
+}
+
 class EveryClosedForm : public EverySchedule {};
 
 TEST_P(EveryClosedForm, IsWhatIsPlayedInsideItsDomain) {
