@@ -25,6 +25,11 @@ struct CollectiveAlgorithm {
   Seconds (*time)(const GroupLinks& links, Bytes message);
   // The same in transfers, for the simulator. Requires: as `time`.
   TransferRounds (*rounds)(const GroupLinks& links, Bytes message);
+  // Where rounds inside domains and rounds between them follow each other: of a member's bytes,
+  // those that leave its domain, and how many times as long they take for whom they meet on the
+  // links there (null: for nobody). Null: bytes leave all the time, as a ring's do (wire_use.h).
+  Bytes (*leaving)(const GroupLinks& links, Bytes message) = nullptr;
+  double Crowding::*crowded = nullptr;
   // It needs hardware that no link tells of (reduction in the fabric): never chosen unnamed.
   bool only_by_name = false;
 };

@@ -16,11 +16,17 @@ Seconds logarithmic_latency(const GroupLinks& links) {
          log2_ceil(links.domains) * links.across_latency;
 }
 
-Seconds recursive_time(const GroupLinks& links, Bytes message) {
+Bytes recursive_leaving(const GroupLinks& links, Bytes message) {
   const double n = links.size;
   const double r = links.ranks_per_domain;
+  return (n - r) / (n * r) * message;
+}
+
+Seconds recursive_time(const GroupLinks& links, Bytes message) {
+  const double r = links.ranks_per_domain;
   return logarithmic_latency(links) + transfer((r - 1) / r * message, links.inside_pair) +
-         links.crowding.halving * transfer((n - r) / (n * r) * message, links.across_all_to_all);
+         links.crowding.halving *
+             transfer(recursive_leaving(links, message), links.across_all_to_all);
 }
 
 BytesPerSecond across_from_first(const GroupLinks& links) {

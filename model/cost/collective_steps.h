@@ -33,6 +33,8 @@ Seconds logarithmic_latency(const GroupLinks& links);
 // in all: large messages between neighbours in a domain, what is left of them (S/r) across.
 // ⌈log₂n⌉α + (n−1)/n · S/B on equal links.
 Seconds recursive_time(const GroupLinks& links, Bytes message);
+// Of a member's bytes those across: (n−r)/(n·r) · S.
+Bytes recursive_leaving(const GroupLinks& links, Bytes message);
 
 // B of a message that a domain's first member alone sends to another one's (trees), for
 // Crowding::binomial and ::scatter: its share of the NICs; on a PCIe root it has all of the node's.

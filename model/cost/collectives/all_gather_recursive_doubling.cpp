@@ -21,6 +21,8 @@ extern const CollectiveAlgorithm all_gather_recursive_doubling = {
     .applies = applies_always,
     .time = time,
     .rounds = rounds,
+    .leaving = recursive_leaving,
+    .crowded = &Crowding::halving,
 };
 
 }  // namespace trainyard::collectives

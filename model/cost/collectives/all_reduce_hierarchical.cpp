@@ -23,6 +23,12 @@ TransferRounds rounds(const GroupLinks& links, Bytes message) {
           inside_ring_round(links, r - 1, part)};
 }
 
+// 2(M−1)/M · S/r
+Bytes leaving(const GroupLinks& links, Bytes message) {
+  const double m = links.domains;
+  return 2 * (m - 1) / m * message / links.ranks_per_domain;
+}
+
 }  // namespace
 
 extern const CollectiveAlgorithm all_reduce_hierarchical = {
@@ -31,6 +37,7 @@ extern const CollectiveAlgorithm all_reduce_hierarchical = {
     .applies = spans_domains,
     .time = time,
     .rounds = rounds,
+    .leaving = leaving,
 };
 
 }  // namespace trainyard::collectives

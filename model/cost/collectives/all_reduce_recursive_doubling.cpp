@@ -24,6 +24,9 @@ TransferRounds rounds(const GroupLinks& links, Bytes message) {
   return rounds;
 }
 
+// ⌈log₂M⌉ · S
+Bytes leaving(const GroupLinks& links, Bytes message) { return log2_ceil(links.domains) * message; }
+
 }  // namespace
 
 extern const CollectiveAlgorithm all_reduce_recursive_doubling = {
@@ -32,6 +35,8 @@ extern const CollectiveAlgorithm all_reduce_recursive_doubling = {
     .applies = applies_always,
     .time = time,
     .rounds = rounds,
+    .leaving = leaving,
+    .crowded = &Crowding::doubling,
 };
 
 }  // namespace trainyard::collectives

@@ -15,6 +15,11 @@ TransferRounds rounds(const GroupLinks& links, Bytes message) {
   return rounds;
 }
 
+// 2(n−r)/(n·r) · S
+Bytes leaving(const GroupLinks& links, Bytes message) {
+  return 2 * recursive_leaving(links, message);
+}
+
 }  // namespace
 
 extern const CollectiveAlgorithm all_reduce_recursive_halving_doubling = {
@@ -23,6 +28,8 @@ extern const CollectiveAlgorithm all_reduce_recursive_halving_doubling = {
     .applies = applies_always,
     .time = time,
     .rounds = rounds,
+    .leaving = leaving,
+    .crowded = &Crowding::halving,
 };
 
 }  // namespace trainyard::collectives

@@ -26,6 +26,12 @@ TransferRounds rounds(const GroupLinks& links, Bytes message) {
   return rounds;
 }
 
+// (M−1)/M · S
+Bytes leaving(const GroupLinks& links, Bytes message) {
+  const double m = links.domains;
+  return (m - 1) / m * message;
+}
+
 }  // namespace
 
 extern const CollectiveAlgorithm all_to_all_hierarchical = {
@@ -34,6 +40,7 @@ extern const CollectiveAlgorithm all_to_all_hierarchical = {
     .applies = spans_domains,
     .time = time,
     .rounds = rounds,
+    .leaving = leaving,
 };
 
 }  // namespace trainyard::collectives

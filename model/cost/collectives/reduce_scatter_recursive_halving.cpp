@@ -25,6 +25,8 @@ extern const CollectiveAlgorithm reduce_scatter_recursive_halving = {
     .applies = applies_always,
     .time = time,
     .rounds = rounds,
+    .leaving = recursive_leaving,
+    .crowded = &Crowding::halving,
 };
 
 }  // namespace trainyard::collectives

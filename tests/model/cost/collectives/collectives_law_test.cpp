@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "tests/model/cluster/clusters.h"
@@ -60,6 +61,31 @@ TEST_P(EveryAlgorithm, NeverGetsFasterWithMoreBytes) {
       EXPECT_GT(now, before);
       before = now;
     }
+  });
+}
+
+// Bytes that `round` takes from one domain to another, a member; nothing where it has some inside.
+std::optional<Bytes> leaving_in(const TransferRound& round, const GroupLinks& links) {
+  Bytes across, inside;
+  for (const Transfer& of : round.transfers) {
+    const bool leaves = of.from / links.ranks_per_domain != of.to / links.ranks_per_domain;
+    (leaves ? across : inside) += of.bytes * round.repeats;
+  }
+  if (across > Bytes(0) && inside > Bytes(0)) return std::nullopt;
+  return across / links.size;
+}
+
+// Against the transfers of the simulator.
+TEST_P(EveryAlgorithm, LeavesDomainsInRoundsOfTheirOwnWhereItSaysSo) {
+  if (GetParam()->leaving == nullptr) return;
+  on_groups([](const GroupLinks& links) {
+    Bytes leaving;
+    for (const TransferRound& round : GetParam()->rounds(links, Bytes(1e6))) {
+      const auto of_round = leaving_in(round, links);
+      ASSERT_TRUE(of_round.has_value());
+      leaving += *of_round;
+    }
+    EXPECT_NEAR(GetParam()->leaving(links, Bytes(1e6)).value(), leaving.value(), 1e-3);
   });
 }
 
