@@ -264,8 +264,7 @@ class RunTrace {
 
  private:
   void add(const TracedRank& of, const Timeline& timeline, bool has_launches) {
-    const auto list =
-        static_cast<std::size_t>(step_.graph.ranks[static_cast<std::size_t>(of.rank)].list);
+    const std::size_t list = step_.graph.list_of(of.rank);
     const std::vector<StepTask>& tasks = step_.tasks[list];
     const auto times = timeline.of(of.rank);
     for (std::size_t i = 0; i < tasks.size(); ++i) {

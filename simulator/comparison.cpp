@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <tuple>
 #include <utility>
 
 #include "simulator/critical_path.h"
+#include "simulator/operation_sums.h"
 #include "simulator/step/breakdown.h"
 
 namespace trainyard {
@@ -18,22 +18,15 @@ using ByOperation = std::map<std::pair<int, std::string>, OperationDifference>;
 std::vector<int> slowest_ranks(const StepSimulation& simulation) {
   std::vector<int> slowest(simulation.step.graph.lists.size(), -1);
   std::vector<Picoseconds> most(slowest.size(), Picoseconds(-1));
-  for (std::size_t rank = 0; rank < simulation.step.graph.ranks.size(); ++rank) {
-    const auto stage = static_cast<std::size_t>(simulation.step.graph.ranks[rank].list);
-    const Picoseconds busy =
-        busy_time(simulation.step, simulation.timeline, static_cast<int>(rank));
+  for (int rank = 0; rank < static_cast<int>(simulation.step.graph.ranks.size()); ++rank) {
+    const std::size_t stage = simulation.step.graph.list_of(rank);
+    const Picoseconds busy = busy_time(simulation.step, simulation.timeline, rank);
     if (busy <= most[stage]) continue;
     most[stage] = busy;
-    slowest[stage] = static_cast<int>(rank);
+    slowest[stage] = rank;
   }
   return slowest;
 }
-
-struct Sum {
-  const StepTask* one = nullptr;
-  int tasks = 0;
-  Picoseconds time{0};
-};
 
 bool is_matrix_product(OperationKind kind) {
   switch (kind) {
@@ -83,10 +76,7 @@ std::string_view kernel_of(OperationKind kind) {
   }
 }
 
-std::string name_of(const StepTask& task, OperationNames names) {
-  if (names == OperationNames::program) return operation_name(task);
-  return std::string(kernel_class(task));
-}
+std::string class_name(const StepTask& task) { return std::string(kernel_class(task)); }
 
 }  // namespace
 
@@ -96,30 +86,20 @@ std::string_view kernel_class(const StepTask& task) {
 }
 
 std::vector<OperationTime> operation_times(const StepSimulation& simulation, OperationNames names) {
-  // Whole picoseconds, so that the order of addresses does not show in a sum.
-  std::map<std::pair<int, std::string>, Sum> all;
+  std::vector<OperationTime> list;
   const std::vector<int> ranks = slowest_ranks(simulation);
   for (std::size_t stage = 0; stage < ranks.size(); ++stage) {
     const std::vector<StepTask>& tasks = simulation.step.tasks[stage];
     const auto times = simulation.timeline.of(ranks[stage]);
-    std::map<std::tuple<StepTaskKind, const Operation*, StepPass>, Sum> sums;
+    OperationSums sums;
     for (std::size_t i = 0; i < tasks.size(); ++i) {
-      const IssuedOperation& issued = tasks[i].issued;
-      Sum& sum = sums[{tasks[i].kind, issued.operation, issued.step->pass}];
-      sum.one = &tasks[i];
-      ++sum.tasks;
-      sum.time += times[i].end - times[i].start;
+      sums.add(tasks[i], times[i].end - times[i].start);
     }
-    for (const auto& [key, sum] : sums) {
-      Sum& of = all[{static_cast<int>(stage), name_of(*sum.one, names)}];
-      of.tasks += sum.tasks;
-      of.time += sum.time;
+    const auto by_name =
+        sums.by_name(names == OperationNames::program ? operation_name : class_name);
+    for (const auto& [name, sum] : by_name) {
+      list.push_back({static_cast<int>(stage), name, sum.tasks, to_seconds(sum.time)});
     }
-  }
-  std::vector<OperationTime> list;
-  list.reserve(all.size());
-  for (const auto& [key, sum] : all) {
-    list.push_back({key.first, key.second, sum.tasks, to_seconds(sum.time)});
   }
   return list;
 }

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <span>
-#include <tuple>
 #include <utility>
+
+#include "simulator/operation_sums.h"
 
 namespace trainyard {
 namespace {
@@ -21,13 +21,9 @@ struct ListIndex {
 ListIndex index_of(const TaskList& list) {
   ListIndex index;
   index.number.reserve(list.tasks.size());
-  index.before.reserve(list.tasks.size());
-  std::vector<std::int32_t> last(kStreams, -1);
+  index.before = list.before_on_stream();
   for (std::size_t i = 0; i < list.tasks.size(); ++i) {
     const Task& task = list.tasks[i];
-    std::int32_t& before = last[static_cast<std::size_t>(task.stream)];
-    index.before.push_back(before);
-    before = static_cast<std::int32_t>(i);
     index.number.push_back(-1);
     if (task.channel < 0) continue;
     const auto channel = static_cast<std::size_t>(task.channel);
@@ -66,11 +62,8 @@ class PathFinder {
   }
 
  private:
-  std::size_t list_of(int rank) const {
-    return static_cast<std::size_t>(step_.graph.ranks[static_cast<std::size_t>(rank)].list);
-  }
   const Task& task(At at) const {
-    return step_.graph.lists[list_of(at.rank)].tasks[static_cast<std::size_t>(at.task)];
+    return step_.graph.lists[step_.graph.list_of(at.rank)].tasks[static_cast<std::size_t>(at.task)];
   }
   TaskTimes times(At at) const {
     return timeline_.times[timeline_.first[static_cast<std::size_t>(at.rank)] +
@@ -93,7 +86,7 @@ class PathFinder {
 
   // What ended last of a task's own dependencies.
   At waited_for(At at) const {
-    const auto list = list_of(at.rank);
+    const std::size_t list = step_.graph.list_of(at.rank);
     At latest{at.rank, indices_[list].before[static_cast<std::size_t>(at.task)]};
     for (const std::int32_t other : step_.graph.lists[list].dependencies_of(at.task)) {
       const At candidate{at.rank, other};
@@ -132,9 +125,9 @@ class PathFinder {
         step_.graph.ranks[static_cast<std::size_t>(other)].groups;
     const auto found = std::find(groups.begin(), groups.end(), group_index(at));
     const auto channel = static_cast<std::size_t>(found - groups.begin());
-    const auto& tasks = indices_[list_of(other)].of_channel;
+    const auto& tasks = indices_[step_.graph.list_of(other)].of_channel;
     const auto number = static_cast<std::size_t>(
-        indices_[list_of(at.rank)].number[static_cast<std::size_t>(at.task)]);
+        indices_[step_.graph.list_of(at.rank)].number[static_cast<std::size_t>(at.task)]);
     if (channel >= tasks.size() || number >= tasks[channel].size()) return {other, -1};
     return {other, tasks[channel][number]};
   }
@@ -154,10 +147,8 @@ std::string operation_name(const StepTask& task) {
   if (task.kind == StepTaskKind::launch) return "launch";
   if (task.kind == StepTaskKind::update_overhead) return described(task);
   const Operation& operation = *task.issued.operation;
-  std::string text(name_of(operation.kind));
-  if (operation.part) {
-    text += fmt::format(" ({})", name_of(*operation.part));
-  } else if (operation.group != Group::none) {
+  std::string text = kind_and_part(operation);
+  if (!operation.part && operation.group != Group::none) {
     text += fmt::format(" ({})", name_of(operation.group));
   }
   if (operation.recomputed) text += " again";
@@ -165,28 +156,12 @@ std::string operation_name(const StepTask& task) {
 }
 
 std::vector<PathShare> path_shares(const StepGraph& step, const std::vector<PathStep>& path) {
-  struct Sum {
-    const StepTask* one = nullptr;
-    int tasks = 0;
-    Picoseconds time{0};
-  };
-  std::map<std::tuple<StepTaskKind, const Operation*, StepPass>, Sum> sums;
+  OperationSums sums;
   for (const PathStep& of : path) {
-    const auto list =
-        static_cast<std::size_t>(step.graph.ranks[static_cast<std::size_t>(of.rank)].list);
-    const StepTask& task = step.tasks[list][static_cast<std::size_t>(of.task)];
-    Sum& sum = sums[{task.kind, task.issued.operation, task.issued.step->pass}];
-    sum.one = &task;
-    ++sum.tasks;
-    sum.time += of.end - of.start;
+    const std::vector<StepTask>& tasks = step.tasks[step.graph.list_of(of.rank)];
+    sums.add(tasks[static_cast<std::size_t>(of.task)], of.end - of.start);
   }
-  // Whole picoseconds, so that the order of operations in memory does not show in the last digit.
-  std::map<std::string, Sum> by_name;
-  for (const auto& [key, sum] : sums) {
-    Sum& all = by_name[operation_name(*sum.one)];
-    all.tasks += sum.tasks;
-    all.time += sum.time;
-  }
+  const auto by_name = sums.by_name(operation_name);
   std::vector<PathShare> shares;
   shares.reserve(by_name.size());
   for (const auto& [name, sum] : by_name) {

@@ -74,17 +74,16 @@ class Player {
   }
 
   bool has_next(StreamId id) const {
-    const auto list =
-        static_cast<std::size_t>(graph_.ranks[static_cast<std::size_t>(rank_of(id))].list);
     return static_cast<std::size_t>(streams_[id].next) <
-           lists_[list].stream(static_cast<std::size_t>(stream_of(id))).size();
+           lists_[graph_.list_of(rank_of(id))]
+               .stream(static_cast<std::size_t>(stream_of(id)))
+               .size();
   }
   // Starts the stream's next task if everything it waits for is done; else it is asked again when
   // the first task that it waits for has ended. Requires: it is idle and has a next task.
   void start_next(StreamId id) {
     StreamState& stream = streams_[id];
-    const auto rank = static_cast<std::size_t>(rank_of(id));
-    const auto list = static_cast<std::size_t>(graph_.ranks[rank].list);
+    const std::size_t list = graph_.list_of(rank_of(id));
     const auto tasks = lists_[list].stream(static_cast<std::size_t>(stream_of(id)));
     const std::int32_t task = tasks[static_cast<std::size_t>(stream.next)];
     for (const StreamPlace wait : lists_[list].waits(task)) {
@@ -215,7 +214,7 @@ class Player {
 
   TaskTimes& times(StreamId id) {
     const auto rank = static_cast<std::size_t>(rank_of(id));
-    const auto list = static_cast<std::size_t>(graph_.ranks[rank].list);
+    const std::size_t list = graph_.list_of(rank_of(id));
     const std::int32_t task = lists_[list].stream(
         static_cast<std::size_t>(stream_of(id)))[static_cast<std::size_t>(streams_[id].next)];
     return timeline_.times[timeline_.first[rank] + static_cast<std::size_t>(task)];

@@ -73,7 +73,7 @@ bool gathers_for_next_step(const StepTask& task) {
 }
 
 Span span_of(const StepGraph& step, const Timeline& timeline, int rank) {
-  const auto list = static_cast<std::size_t>(step.graph.ranks[static_cast<std::size_t>(rank)].list);
+  const std::size_t list = step.graph.list_of(rank);
   const std::vector<Task>& tasks = step.graph.lists[list].tasks;
   const std::span<const TaskTimes> times = timeline.of(rank);
   Span span;
@@ -97,8 +97,7 @@ void fill_times(const PreparedJob& job, const Plan& plan, StepSimulation& out) {
   out.stages.resize(out.step.graph.lists.size());
   for (int rank = 0; rank < ranks; ++rank) {
     const Picoseconds busy = busy_time(out.step, out.timeline, rank);
-    const auto stage =
-        static_cast<std::size_t>(out.step.graph.ranks[static_cast<std::size_t>(rank)].list);
+    const std::size_t stage = out.step.graph.list_of(rank);
     out.stages[stage].busy = std::max(out.stages[stage].busy, to_seconds(busy));
     if (busy > most) {
       most = busy;
@@ -122,12 +121,11 @@ void fill_times(const PreparedJob& job, const Plan& plan, StepSimulation& out) {
 
 void fill_memory(StepSimulation& out) {
   std::vector<bool> done(out.stages.size());
-  for (std::size_t rank = 0; rank < out.step.graph.ranks.size(); ++rank) {
-    const auto stage = static_cast<std::size_t>(out.step.graph.ranks[rank].list);
+  for (int rank = 0; rank < static_cast<int>(out.step.graph.ranks.size()); ++rank) {
+    const std::size_t stage = out.step.graph.list_of(rank);
     if (done[stage]) continue;
     done[stage] = true;
-    out.stages[stage].memory =
-        memory_timeline(out.step.graph.lists[stage], out.timeline.of(static_cast<int>(rank)));
+    out.stages[stage].memory = memory_timeline(out.step.graph.lists[stage], out.timeline.of(rank));
   }
 }
 

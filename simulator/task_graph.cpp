@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <utility>
 
 namespace trainyard {
 namespace {
@@ -28,6 +29,18 @@ std::span<const std::int32_t> TaskList::dependencies_of(std::int32_t task) const
   const auto first = static_cast<std::size_t>(first_dependency[static_cast<std::size_t>(task)]);
   const auto last = static_cast<std::size_t>(first_dependency[static_cast<std::size_t>(task) + 1]);
   return std::span(dependencies).subspan(first, last - first);
+}
+
+std::vector<std::int32_t> TaskList::before_on_stream() const {
+  std::vector<std::int32_t> before;
+  before.reserve(tasks.size());
+  std::array<std::int32_t, kStreams> last;
+  last.fill(-1);
+  for (const Task& task : tasks) {
+    std::int32_t& on_stream = last[static_cast<std::size_t>(task.stream)];
+    before.push_back(std::exchange(on_stream, static_cast<std::int32_t>(before.size())));
+  }
+  return before;
 }
 
 std::string TaskList::name_of(std::int32_t task) const {

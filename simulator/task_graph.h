@@ -85,6 +85,8 @@ struct TaskList {
   // Appends a task; returns its place.
   std::int32_t add(const Task& task, std::span<const std::int32_t> after = {});
   std::span<const std::int32_t> dependencies_of(std::int32_t task) const;
+  // The last task before each one on its stream; −1: none.
+  std::vector<std::int32_t> before_on_stream() const;
   // "3" where there are no names.
   std::string name_of(std::int32_t task) const;
 };
@@ -130,6 +132,11 @@ struct TaskGraph {
   // Of ranks whose work is uneven: how much of its duration, or of the bytes of its call, a task
   // has. A call has as much as the busiest of its members.
   std::vector<std::vector<double>> loads = {};
+
+  // In `lists`.
+  std::size_t list_of(std::int32_t rank) const {
+    return static_cast<std::size_t>(ranks[static_cast<std::size_t>(rank)].list);
+  }
 
   double load_of(std::int32_t rank, const Task& task) const {
     const std::int32_t row = ranks[static_cast<std::size_t>(rank)].loads;

@@ -176,12 +176,16 @@ std::string_view name_of(ProgramStream stream) {
 std::string_view name_of(Group group) { return kGroups[static_cast<std::size_t>(group)]; }
 std::string_view name_of(StepPass pass) { return kPasses[static_cast<std::size_t>(pass)]; }
 
+std::string kind_and_part(const Operation& operation) {
+  std::string text(name_of(operation.kind));
+  if (operation.part) text += fmt::format(" ({})", name_of(*operation.part));
+  return text;
+}
+
 std::string described(const IssuedOperation& issued) {
   const Operation& operation = *issued.operation;
-  std::string text(name_of(operation.kind));
-  if (operation.part) {
-    text += fmt::format(" ({})", name_of(*operation.part));
-  } else if (operation.group != Group::none) {
+  std::string text = kind_and_part(operation);
+  if (!operation.part && operation.group != Group::none) {
     text += fmt::format(" over the {} group", name_of(operation.group));
   }
   if (issued.call->layer >= 0) text += fmt::format(" of layer {}", issued.call->layer);

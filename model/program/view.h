@@ -110,6 +110,9 @@ inline OperationView operations_of(const Program& program, int stage) { return {
 // `create` makes a new buffer in the place of one that was freed.
 int instance_of(const Program& program, const IssuedOperation& issued, const Operand& operand);
 
+// "linear (qkv projection)"; "all-reduce".
+std::string kind_and_part(const Operation& operation);
+
 // "linear (qkv projection) of layer 3, micro-batch 1, forward".
 std::string described(const IssuedOperation& issued);
 

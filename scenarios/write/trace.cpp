@@ -53,12 +53,8 @@ class TraceWriter {
     text_.clear();
   }
 
-  std::size_t list_of(int rank) const {
-    return static_cast<std::size_t>(step_.graph.ranks[static_cast<std::size_t>(rank)].list);
-  }
-
   void add_names(int rank) {
-    const std::size_t stage = list_of(rank);
+    const std::size_t stage = step_.graph.list_of(rank);
     const std::string of = step_.plays_stages()
                                ? fmt::format("stage {}", stage)
                                : fmt::format("rank {} (stage {})", step_.first_device(rank), stage);
@@ -72,7 +68,7 @@ class TraceWriter {
   }
 
   void add_tasks(int rank) {
-    const std::size_t list = list_of(rank);
+    const std::size_t list = step_.graph.list_of(rank);
     const std::vector<Task>& tasks = step_.graph.lists[list].tasks;
     for (std::size_t i = 0; i < tasks.size(); ++i) {
       const TaskTimes times = timeline_.of(rank)[i];
@@ -119,7 +115,7 @@ class TraceWriter {
 
   void add_memory(int rank) {
     const MemoryTimeline memory =
-        memory_timeline(step_.graph.lists[list_of(rank)], timeline_.of(rank));
+        memory_timeline(step_.graph.lists[step_.graph.list_of(rank)], timeline_.of(rank));
     for (const MemoryPoint& point : memory.points) {
       add_counter(rank, "memory", point.time, "GiB", point.bytes.value() / kGiB);
     }

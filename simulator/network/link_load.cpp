@@ -16,8 +16,7 @@ struct RateChange {
 
 std::vector<RateChange> rate_changes(const StepGraph& step, const Timeline& timeline, int rank,
                                      bool hides) {
-  const TaskRank& of = step.graph.ranks[static_cast<std::size_t>(rank)];
-  const std::vector<Task>& tasks = step.graph.lists[static_cast<std::size_t>(of.list)].tasks;
+  const std::vector<Task>& tasks = step.graph.lists[step.graph.list_of(rank)].tasks;
   std::vector<RateChange> changes;
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     const TaskTimes times = timeline.of(rank)[i];

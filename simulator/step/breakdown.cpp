@@ -14,8 +14,9 @@ class RankBreakdown {
   RankBreakdown(const StepGraph& step, const Timeline& timeline, int rank)
       : step_(step),
         rank_(rank),
-        list_(step.graph.lists[list_of(step, rank)]),
-        tasks_(step.tasks[list_of(step, rank)]),
+        list_(step.graph.lists[step.graph.list_of(rank)]),
+        before_on_stream_(list_.before_on_stream()),
+        tasks_(step.tasks[step.graph.list_of(rank)]),
         times_(timeline.of(rank)),
         updates_on_host_(std::any_of(step.program->buffers.begin(), step.program->buffers.end(),
                                      [](const ProgramBuffer& buffer) {
@@ -36,10 +37,6 @@ class RankBreakdown {
   }
 
  private:
-  static std::size_t list_of(const StepGraph& step, int rank) {
-    return static_cast<std::size_t>(step.graph.ranks[static_cast<std::size_t>(rank)].list);
-  }
-
   void add_task(std::size_t index) {
     const Seconds time = to_seconds(times_[index].end - times_[index].start);
     if (!computes(list_.tasks[index])) return add_wait(static_cast<std::int32_t>(index), time);
@@ -104,21 +101,14 @@ class RankBreakdown {
                                                                                              : a;
   }
 
-  std::int32_t before_on_stream(std::int32_t task) const {
-    const Stream stream = list_.tasks[static_cast<std::size_t>(task)].stream;
-    do {
-      --task;
-    } while (task >= 0 && list_.tasks[static_cast<std::size_t>(task)].stream != stream);
-    return task;
-  }
-
   // From `from` to `to` the rank waited for `task`; before that began, for what it waited for.
   void wait_for(std::int32_t task, Picoseconds from, Picoseconds to) {
     while (task >= 0 && to > from) {
       const Picoseconds begun = std::clamp(times_[static_cast<std::size_t>(task)].start, from, to);
       add_wait(task, to_seconds(to - begun));
       to = begun;
-      task = later(last_of(list_.dependencies_of(task)), before_on_stream(task));
+      task = later(last_of(list_.dependencies_of(task)),
+                   before_on_stream_[static_cast<std::size_t>(task)]);
     }
     parts_.bubble += to_seconds(to - from);
   }
@@ -199,6 +189,7 @@ class RankBreakdown {
   const StepGraph& step_;
   int rank_ = 0;
   const TaskList& list_;
+  std::vector<std::int32_t> before_on_stream_;
   const std::vector<StepTask>& tasks_;
   std::span<const TaskTimes> times_;
   bool updates_on_host_ = false;
@@ -209,8 +200,7 @@ class RankBreakdown {
 }  // namespace
 
 Picoseconds busy_time(const StepGraph& step, const Timeline& timeline, int rank) {
-  const auto list = static_cast<std::size_t>(step.graph.ranks[static_cast<std::size_t>(rank)].list);
-  const std::vector<Task>& tasks = step.graph.lists[list].tasks;
+  const std::vector<Task>& tasks = step.graph.lists[step.graph.list_of(rank)].tasks;
   const std::span<const TaskTimes> times = timeline.of(rank);
   Picoseconds busy{0};
   for (std::size_t i = 0; i < tasks.size(); ++i) {

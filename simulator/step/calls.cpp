@@ -237,25 +237,27 @@ class CallMaker {
   double in_pairs_ = 1;
 };
 
-bool is_of_layer(const Program& program, int block) {
+}  // namespace
+
+std::vector<bool> called_by_layers(const Program& program) {
+  std::vector<bool> called(program.blocks.size());
   for (const StageProgram& stage : program.stages) {
     for (const Body& body : stage.bodies) {
       for (const BlockCall& call : body.calls) {
-        if (call.block == block) return call.layer >= 0;
+        if (call.layer >= 0) called[static_cast<std::size_t>(call.block)] = true;
       }
     }
   }
-  return false;
+  return called;
 }
-
-}  // namespace
 
 StepCalls step_calls(const PreparedJob& job, const Plan& plan, const Program& program,
                      const RankLayout& layout) {
   const CallMaker maker(job, plan, program, layout);
+  const std::vector<bool> of_layers = called_by_layers(program);
   StepCalls out;
   for (std::size_t block = 0; block < program.blocks.size(); ++block) {
-    const bool in_layer = is_of_layer(program, static_cast<int>(block));
+    const bool in_layer = of_layers[block];
     out.of.emplace_back();
     out.of_pairs.emplace_back();
     for (const Operation& operation : program.blocks[block].operations) {

@@ -24,6 +24,9 @@ struct StepCalls {
   std::vector<std::vector<int>> of_pairs;
 };
 
+// By block: whether layers call it.
+std::vector<bool> called_by_layers(const Program& program);
+
 StepCalls step_calls(const PreparedJob& job, const Plan& plan, const Program& program,
                      const RankLayout& layout);
 

@@ -338,23 +338,6 @@ StepTimes::StepTimes(const PreparedJob& job, const Plan& plan, const Program& pr
   add_launches(job, plan, program);
 }
 
-namespace {
-
-// By block: whether layers call it.
-std::vector<bool> called_by_layers(const Program& program) {
-  std::vector<bool> called(program.blocks.size());
-  for (const StageProgram& stage : program.stages) {
-    for (const Body& body : stage.bodies) {
-      for (const BlockCall& call : body.calls) {
-        if (call.layer >= 0) called[static_cast<std::size_t>(call.block)] = true;
-      }
-    }
-  }
-  return called;
-}
-
-}  // namespace
-
 void StepTimes::add_launches(const PreparedJob& job, const Plan& plan, const Program& program) {
   const PlanLinks links = plan_links(job, plan);
   launches_.resize(program.blocks.size());

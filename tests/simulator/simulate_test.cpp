@@ -44,6 +44,16 @@ std::string error_of(const TaskGraph& graph) {
   return timeline ? "none" : timeline.error().where + ": " + timeline.error().message;
 }
 
+TEST(TaskList, KnowsTheTaskBeforeEachOnItsStream) {
+  TaskList list;
+  list.add(compute(1));
+  list.add(collective(0));
+  list.add(compute(1));
+  list.add(receive(0));
+  list.add(collective(0));
+  EXPECT_EQ(list.before_on_stream(), (Tasks{-1, -1, 0, -1, 1}));
+}
+
 TEST(Simulate, RunsTheTasksOfAStreamOneAfterTheOther) {
   TaskList list;
   list.add(compute(3));
