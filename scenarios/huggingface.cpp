@@ -439,10 +439,8 @@ std::string share_of(double part, double whole) {
   return percent < 0.001 ? "under 0.001 %" : fmt::format("{:.2g} %", percent);
 }
 
-// The differences in words, and their sum.
-double say_what_differs(Reading& reading) {
+void say_what_differs(Reading& reading) {
   const double whole = parameter_count(reading.model, 0);
-  double sum = 0;
   for (const ParameterDifference& difference :
        parameter_differences(reading.model, reading.architecture, reading.facts)) {
     const double parameters = std::abs(difference.parameters);
@@ -450,9 +448,7 @@ double say_what_differs(Reading& reading) {
         "{}: {:.0f} parameters ({}) are {}", difference.what, parameters,
         share_of(parameters, whole),
         difference.parameters > 0 ? "not planned or counted" : "planned that it does not have"));
-    sum += difference.parameters;
   }
-  return sum;
 }
 
 // "llama-3.1-8b" of llama-3.1-8b/config.json and of llama-3.1-8b.config.json.
@@ -518,7 +514,7 @@ Expected<ImportedModel> read_config(const OpenDocument& document) {
     return tl::unexpected(done.error());
   }
   say_what_is_assumed(reading);
-  imported.uncounted_parameters = say_what_differs(reading);
+  say_what_differs(reading);
   if (config.error()) return tl::unexpected(*config.error());
   imported.assumptions = std::move(config.assumptions());
   return imported;

@@ -14,10 +14,10 @@ namespace trainyard {
 
 struct ImportedModel {
   Transformer model;
-  std::vector<std::string> assumptions;  // one line each; empty: the config said everything
-  // Of the network beyond parameter_count(model), learned positions aside: norms, gates and biases
-  // that a Transformer has no place for. Negative: the network has fewer.
-  double uncounted_parameters = 0;
+  // One line each; empty: the config said everything. What the network has beyond
+  // parameter_count(model), learned positions aside, or has not, is among them: norms, gates and
+  // biases that a Transformer has no place for.
+  std::vector<std::string> assumptions;
 };
 
 Expected<ImportedModel> read_huggingface(const std::filesystem::path& file);

@@ -155,10 +155,6 @@ std::string recompute_value(const Plan& plan) {
   return std::string(name_of(recompute.mode));
 }
 
-std::string degrees_line(const Plan& plan) {
-  return fmt::format("{}", fmt::join(degree_words(plan), " · "));
-}
-
 std::string plan_line(const Plan& plan) {
   std::vector<std::string> words = degree_words(plan);
   words.push_back(fmt::format("micro-batch {} × {}", plan.micro_batch, count(plan.microbatches)));

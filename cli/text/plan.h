@@ -22,8 +22,6 @@ std::string recompute_value(const Plan& plan);
 // "tp 8 · pp 16 · dp 16 · micro-batch 1 × 64 · interleaved-1f1b, 4 virtual stages · ZeRO-1 · …";
 // degrees of 1 are left out.
 std::string plan_line(const Plan& plan);
-// The degrees alone: "tp 8 · pp 16 · dp 16".
-std::string degrees_line(const Plan& plan);
 
 // A paragraph that hangs under its label.
 std::string paragraph(std::string_view label, std::string_view text, const Style& style);

@@ -453,12 +453,4 @@ ParameterTraffic parameter_traffic(const PreparedJob& job, const Plan& plan, con
   return {all.gather.time, all.reduce.time, experts.gather.time, experts.reduce.time};
 }
 
-Seconds data_parallel_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
-                              const StageParameters& stage) {
-  const ParameterTraffic sync = parameter_traffic(job, plan, links, stage);
-  const double times = plan.microbatches * share_met(plan);
-  if (plan.zero_stage >= 3) return (2 * sync.gather + sync.reduce) * times;
-  return sync.gather + sync.reduce * (reduces_every_microbatch(plan) ? times : 1.0);
-}
-
 }  // namespace trainyard

@@ -61,10 +61,6 @@ struct ParameterTraffic {
 ParameterTraffic parameter_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
                                    const StageParameters& stage);
 
-// Raw (not overlapped) communication of one step, for reports and tests: seconds.
-Seconds data_parallel_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
-                              const StageParameters& stage);
-
 // Of an optimizer that works on whole matrices (Muon), the products of one layer's: what a rank
 // does of its dense matrices and of its routed experts, shared out among the ranks that hold a part
 // of them (Liu et al. 2025, Distributed Muon). The gathering of the matrices is not counted.

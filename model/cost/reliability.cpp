@@ -95,10 +95,6 @@ double goodput(const FailureCycle& cycle) {
   return cycle.interval / wall;
 }
 
-Seconds expected_wall_time(Seconds work, const FailureCycle& cycle) {
-  return work / goodput(cycle);
-}
-
 Seconds job_mtbf(const Reliability& reliability, const Cluster& cluster, int devices) {
   const int nodes = nodes_of(cluster, devices);
   double rate = devices / reliability.device_mtbf.value();

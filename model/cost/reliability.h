@@ -27,9 +27,6 @@ struct FailureCycle {
 // Effective training-time ratio τ / (M·e^{R/M}·(e^{(τ+C)/M} − 1)).
 double goodput(const FailureCycle& cycle);
 
-// T_wall of a run that takes `work` without failures and checkpoints.
-Seconds expected_wall_time(Seconds work, const FailureCycle& cycle);
-
 // Of the job that has `devices` devices: failures of devices, racks and leaves, and heartbeats lost
 // in a row add their rates.
 Seconds job_mtbf(const Reliability& reliability, const Cluster& cluster, int devices);

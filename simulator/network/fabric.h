@@ -109,9 +109,6 @@ class Fabric {
 
   std::span<const Step> steps(std::uint32_t vertex) const;
   bool is(std::uint32_t vertex, VertexKind kind) const { return kinds_[vertex] == kind; }
-  bool is_hub(std::uint32_t vertex) const {
-    return is(vertex, VertexKind::nvlink_switch) || is(vertex, VertexKind::host);
-  }
   std::uint32_t first_of(std::uint32_t vertex, VertexKind kind) const;
   std::int32_t link(std::uint32_t from, std::uint32_t to) const;
   void seat_devices();

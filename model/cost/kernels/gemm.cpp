@@ -106,10 +106,6 @@ std::array<double, 3> gemm_coordinates(const GemmShape& g) {
   return {std::log2(g.m), std::log2(g.n), std::log2(g.k)};
 }
 
-Seconds gemm_time(const Device& device, Dtype dtype, const GemmShape& g) {
-  return corrected_time(device, dtype, g, gemm_coordinates(g));
-}
-
 std::array<Seconds, 3> gemm_pass_times(const Device& device, Dtype dtype, const GemmShape& g) {
   const auto [m, n, k] = gemm_coordinates(g);
   return {corrected_time(device, dtype, g, {m, n, k}),

@@ -23,10 +23,8 @@ Bytes gemm_bytes(Dtype dtype, const GemmShape& shape);  // operands and a 16-bit
 // Where the residual has a shape: log2 of m, of n, of k.
 std::array<double, 3> gemm_coordinates(const GemmShape& shape);
 
-// One [m×k]·[k×n]. Requires: device.supports(dtype).
-Seconds gemm_time(const Device& device, Dtype dtype, const GemmShape& shape);
-
-// Forward [m×k]·[k×n], the input's gradient [m×n]·[n×k], the weight's [k×m]·[m×n].
+// Forward [m×k]·[k×n], the input's gradient [m×n]·[n×k], the weight's [k×m]·[m×n]. Requires:
+// device.supports(dtype).
 std::array<Seconds, 3> gemm_pass_times(const Device& device, Dtype dtype, const GemmShape& shape);
 
 // The same, of one device. Plans that cut their layers in many ways have few GEMMs.
@@ -46,7 +44,7 @@ class GemmTimeTable {
   Memo<Key, std::array<Seconds, 3>> known_{2048};
 };
 
-// gemm_time before the residual.
+// Of one [m×k]·[k×n] before the residual.
 Seconds tile_model_time(const Device& device, Dtype dtype, const GemmShape& shape);
 
 // Casting the activation [m×k] to the GEMM's dtype, as the measured tables include it.

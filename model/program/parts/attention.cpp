@@ -210,8 +210,7 @@ AttentionHalf append_attention(NetworkUnit& unit, LayerKind kind, const LayerInp
                      .shape = core_shape(unit.lowering(), kind.sliding),
                      .queries_cut = widths.queries,
                      .keys_cut = widths.keys,
-                     .values_cut = widths.values,
-                     .output_cut = widths.output};
+                     .values_cut = widths.values};
   make_heads(unit, half);
   if (unit.model().latent_attention) {
     append_latent_heads(unit, half);

@@ -114,12 +114,12 @@ using RingPlaces = std::array<HeadBuffers, 2>;
 struct AttentionHalf {
   Branch branch;
   AttentionShape shape;
-  Segment queries_cut, keys_cut, values_cut, output_cut;  // of all heads
-  HeadBuffers heads;                                      // of this rank's tokens
-  int raw_queries = -1, raw_keys = -1;  // before the norm of the heads; −1 without
-  Parameter query_scale, key_scale;     // of the norm of the heads
-  LatentPath latent;                    // where the model has it
-  Parameter sinks;                      // a logit for each head that no key has; −1 without
+  Segment queries_cut, keys_cut, values_cut;  // of all heads
+  HeadBuffers heads;                          // of this rank's tokens
+  int raw_queries = -1, raw_keys = -1;        // before the norm of the heads; −1 without
+  Parameter query_scale, key_scale;           // of the norm of the heads
+  LatentPath latent;                          // where the model has it
+  Parameter sinks;                            // a logit for each head that no key has; −1 without
   // What the core saves: its inputs, its output and the log-sum-exp of each row (unfused: the
   // probabilities). Where heads are dealt over the context ranks they are not those of `heads`.
   HeadBuffers core;

@@ -6,6 +6,7 @@
 #include <array>
 #include <vector>
 
+#include "tests/model/cost/data_parallel_traffic.h"
 #include "tests/model/cost/example_devices.h"
 #include "tests/model/cost/example_jobs.h"
 #include "tests/model/workload/models.h"

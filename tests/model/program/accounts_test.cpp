@@ -9,7 +9,6 @@
 #include <random>
 #include <utility>
 
-#include "model/cost/data_parallel.h"
 #include "model/cost/traffic.h"
 #include "model/program/check.h"
 #include "model/program/flop.h"
@@ -17,6 +16,7 @@
 #include "model/program/price.h"
 #include "model/program/view.h"
 #include "model/schedule/schedule.h"
+#include "tests/model/cost/data_parallel_traffic.h"
 #include "tests/model/cost/example_jobs.h"
 #include "tests/model/program/unit_links.h"
 #include "tests/model/workload/models.h"

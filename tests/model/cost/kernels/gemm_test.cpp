@@ -11,6 +11,10 @@ namespace {
 
 using namespace literals;
 
+Seconds gemm_time(const Device& device, Dtype dtype, const GemmShape& shape) {
+  return gemm_pass_times(device, dtype, shape).front();
+}
+
 struct GemmCheck {
   double m, n, k, seconds;
 };
