@@ -98,6 +98,21 @@ BENCHMARK(evaluate_plans)
     ->Args({16384, 1 << 16})
     ->Unit(benchmark::kMillisecond);
 
+// What the layers and stages of a plan take, before they are dealt.
+void allocation_problem_llama_405b(benchmark::State& state) {
+  auto scenario = read_scenario(TRAINYARD_EXAMPLE);
+  if (!scenario) {
+    state.SkipWithError("the example cannot be read");
+    return;
+  }
+  const PreparedJob job = prepare(scenario->job);
+  const Job& j = job.job;
+  const PlanRequest request{.tensor_parallel = 8, .pipeline_parallel = 16};
+  const auto plan = plan_if_legal(request, j.model, j.cluster, j.training);
+  for (auto _ : state) benchmark::DoNotOptimize(allocation_problem(job, *plan));
+}
+BENCHMARK(allocation_problem_llama_405b)->Unit(benchmark::kMicrosecond);
+
 // Layers of two kinds in turn and of slightly different sizes, so that no two allocations tie;
 // memory that makes the first stages recompute.
 AllocationProblem uneven_layers(int layers, int stages) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -65,7 +66,9 @@ class Translation {
         links_(plan_links(job, plan)),
         costs_(stage_costs(job, plan, links_)),
         parts_(parts(job, plan)),
-        mtp_(split_off_mtp(parts_.back())) {
+        mtp_(split_off_mtp(parts_.back())),
+        plain_(without_recompute(plan)),
+        buffers_of_none_(buffers_of({})) {
     for (LayerCost& layer : costs_.layers) add_shown_gather(plan, orders, layer);
     add_shown_gather(plan, orders, costs_.head);
   }
@@ -73,11 +76,10 @@ class Translation {
   AllocationProblem run() const {
     AllocationProblem problem;
     problem.microbatches = plan_.microbatches;
-    for (int layer = 1; layer + 1 < static_cast<int>(parts_.size()); ++layer) {
-      problem.layers.push_back(layer_of(parts_[at(layer)]));
-    }
+    add_layers(problem);
+    const PipelineSends sends = pipeline_sends(job_, plan_, links_);
     for (int stage = 0; stage < plan_.pipeline_parallel; ++stage) {
-      problem.stages.push_back(stage_of(stage));
+      problem.stages.push_back(stage_of(stage, sends));
     }
     problem.fill =
         plan_.schedule->fill(pipeline_shape(plan_), passes_of(costs_.layers[kind_of(parts_[1])]));
@@ -100,12 +102,26 @@ class Translation {
     return layer;
   }
 
-  // Memory of a stage with these parts and nothing in flight.
-  MemoryByKind memory_of(const StageParameters& part) const {
-    Plan plain = plan_;
-    plain.recompute = {};
-    plain.recompute_per_stage.clear();
-    return stage_memory(job_, plain, costs_, part, plan_.pipeline_parallel - 1).at_peak;
+  static Plan without_recompute(Plan plan) {
+    plan.recompute = {};
+    plan.recompute_per_stage.clear();
+    return plan;
+  }
+
+  // Layers of one kind are mostly alike.
+  void add_layers(AllocationProblem& problem) const {
+    std::array<std::size_t, kLayerKinds> last{};  // of each kind, in parts_; 0: none yet
+    for (std::size_t layer = 1; layer + 1 < parts_.size(); ++layer) {
+      std::size_t& known = last[kind_of(parts_[layer])];
+      const bool alike = known > 0 && parts_[known] == parts_[layer];
+      problem.layers.push_back(alike ? problem.layers[known - 1] : layer_of(parts_[layer]));
+      known = layer;
+    }
+  }
+
+  // Of a stage with these parts and nothing in flight.
+  Bytes buffers_of(const StageParameters& part) const {
+    return stage_memory(job_, plain_, costs_, part, plan_.pipeline_parallel - 1).at_peak.buffers;
   }
 
   Bytes states_of(const StageParameters& part) const {
@@ -125,7 +141,7 @@ class Translation {
     layer.saved_by_full = cost.saved.input_only;
     layer.between_halves = cost.saved.between_halves;
     layer.gradients = cost.gradients;
-    layer.gathered = memory_of(part).buffers - memory_of({}).buffers - cost.gradients;
+    layer.gathered = buffers_of(part) - buffers_of_none_ - cost.gradients;
     return layer;
   }
 
@@ -139,7 +155,7 @@ class Translation {
   // the smallest, so that there is room beside any.
   Bytes gathered_at_head(const StageParameters& head) const {
     if (dense_divisors(plan_).parameters <= 1) return Bytes(0);
-    const Bytes copies = memory_of(head).buffers - memory_of({}).buffers;
+    const Bytes copies = buffers_of(head) - buffers_of_none_;
     double layer = parts_[1].largest_layer;
     for (std::size_t i = 2; i + 1 < parts_.size(); ++i) {
       layer = std::min(layer, parts_[i].largest_layer);
@@ -163,7 +179,7 @@ class Translation {
     return sum - states_of(all.front());
   }
 
-  AllocatedStage stage_of(int index) const {
+  AllocatedStage stage_of(int index, const PipelineSends& sends) const {
     const Stack& stack = job_.job.training.stack;
     const PipelineShape shape = pipeline_shape(plan_);
     AllocatedStage stage;
@@ -174,7 +190,7 @@ class Translation {
     const double between = plan_.schedule->chunks_between_halves(shape, index);
     stage.between_halves = between / chunks_held(shape);
     stage.at_work = between > 0 ? 1.0 / chunks_held(shape) : 0;
-    stage.fixed = memory_of({}).buffers;
+    stage.fixed = buffers_of_none_;
     if (index == place_of(shape, 0, 0).stage) {
       const StageParameters& embedding = parts_.front();
       stage.time += time_of(costs_.embedding);
@@ -191,7 +207,7 @@ class Translation {
       if (mtp_) stage.own.assign(at(job_.job.model.mtp_layers), mtp_layer());
       stage.head += gathered_at_head(head);
     }
-    stage.time += sends_in_passes(stack, plan_, pipeline_sends(job_, plan_, links_), index).total();
+    stage.time += sends_in_passes(stack, plan_, sends, index).total();
     stage.capacity =
         (job_.job.cluster.device.memory - stack.runtime_memory) / (1 + stack.fragmentation);
     return stage;
@@ -203,6 +219,8 @@ class Translation {
   StageCosts costs_;
   std::vector<StageParameters> parts_;  // embedding, layers, head
   std::optional<StageParameters> mtp_;  // of the stage of the head
+  Plan plain_;                          // nothing repeated
+  Bytes buffers_of_none_;               // of a stage without parts
 };
 
 // A schedule with a formula for unlike stages, and all activations on the device.
