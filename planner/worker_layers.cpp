@@ -1,5 +1,5 @@
-// Plans that repeat some layers of each stage in full: of all numbers of layers those that are
-// worth a price.
+// The worker's plans that repeat some layers of each stage in full: of all numbers of layers those
+// that are worth a price.
 #include <algorithm>
 #include <limits>
 #include <utility>
