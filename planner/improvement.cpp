@@ -467,12 +467,7 @@ class Improver {
 
   // Layers of each chunk, even ones too.
   std::vector<int> counts(const Plan& plan) const {
-    const LayersOfChunks layers(plan, job_.job.model.layers);
-    std::vector<int> all;
-    const int chunks = layer_chunks(pipeline_shape(plan));
-    all.reserve(static_cast<std::size_t>(chunks));
-    for (int chunk = 0; chunk < chunks; ++chunk) all.push_back(layers[chunk]);
-    return all;
+    return LayersOfChunks(plan, job_.job.model.layers).all();
   }
 
   // Of each stage; of one way, where there are two.
@@ -568,8 +563,7 @@ std::vector<std::size_t> improvement_order(const std::vector<Candidate>& plans) 
 std::optional<std::size_t> place_of_changed(const Improvement& improvement,
                                             const std::vector<Candidate>& plans) {
   for (std::size_t i = 0; i < plans.size(); ++i) {
-    const Plan& plan = plans[i].plan;
-    if (!plan_before(plan, improvement.of) && !plan_before(improvement.of, plan)) return i;
+    if (same_choices(plans[i].plan, improvement.of)) return i;
   }
   return std::nullopt;
 }

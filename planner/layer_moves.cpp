@@ -16,15 +16,6 @@ std::size_t to_index(int index) { return static_cast<std::size_t>(index); }
 // Layers of the chunks, in the order of `layers_per_stage`, or of the stages.
 using Counts = std::vector<int>;
 
-Counts counts_of(const Plan& plan, int layers) {
-  const LayersOfChunks chunks(plan, layers);
-  Counts counts;
-  const int all = layer_chunks(pipeline_shape(plan));
-  counts.reserve(to_index(all));
-  for (int chunk = 0; chunk < all; ++chunk) counts.push_back(chunks[chunk]);
-  return counts;
-}
-
 // One recomputation of the layers of a stage.
 struct Way {
   Recompute recompute;
@@ -65,7 +56,7 @@ class LocalSearch {
   }
 
   Candidate run() {
-    counts_ = counts_of(best_.plan, layers());
+    counts_ = LayersOfChunks(best_.plan, layers()).all();
     lower_worth();
     deal(counts_);
     if (choose() && is_the_best()) {
@@ -96,7 +87,7 @@ class LocalSearch {
 
   // Whether the best plan has the layers and the recomputation that were chosen.
   bool is_the_best() const {
-    if (counts_of(best_.plan, layers()) != dealt_) return false;
+    if (LayersOfChunks(best_.plan, layers()).all() != dealt_) return false;
     for (std::size_t j = 0; j < stages_.size(); ++j) {
       const auto& [dealt, chosen, time, own_layers] = stages_[j];
       const int count = dealt + own_layers;

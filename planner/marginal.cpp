@@ -118,8 +118,7 @@ std::vector<MarginalValue> marginal_values(const PreparedJob& job, const SearchO
   std::vector<MarginalValue> values;
   values.reserve(best.size());
   for (std::size_t i = 0; i < best.size(); ++i) {
-    const bool same_plan =
-        !plan_before(best[i].plan, winner.plan) && !plan_before(winner.plan, best[i].plan);
+    const bool same_plan = same_choices(best[i].plan, winner.plan);
     // What a faster network takes from the compute beside it at a higher pace is no loss: nobody
     // has to use more of it.
     const double gain = std::max(0.0, 1 - search.value(i, best[i]) / before);

@@ -57,6 +57,8 @@ bool plan_before(const Plan& a, const Plan& b) {
       });
 }
 
+bool same_choices(const Plan& a, const Plan& b) { return !plan_before(a, b) && !plan_before(b, a); }
+
 void Ranking::offer(double value, const Plan& plan, const Estimate& estimate) {
   const Offer offer{value, plan, estimate};
   if (entries_.size() == capacity_ && (capacity_ == 0 || !better(offer, entries_.back()))) {

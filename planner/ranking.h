@@ -12,6 +12,8 @@ namespace trainyard {
 // By degrees, then micro-batch, ZeRO stage, recomputation and schedule name: an arbitrary but fixed
 // order that prefers what is simpler.
 bool plan_before(const Plan& a, const Plan& b);
+// Neither is before the other.
+bool same_choices(const Plan& a, const Plan& b);
 
 struct RankedCandidate {
   double value = 0;

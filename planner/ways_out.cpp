@@ -108,7 +108,7 @@ namespace {
 
 // The values of all keys that a search chooses, and the batch.
 bool same_plan(const Plan& a, const Plan& b) {
-  return !plan_before(a, b) && !plan_before(b, a) && a.microbatches == b.microbatches &&
+  return same_choices(a, b) && a.microbatches == b.microbatches &&
          a.layers_per_stage == b.layers_per_stage;
 }
 

@@ -146,4 +146,10 @@ int LayersOfChunks::of_stage(int stage) const {
   return sum;
 }
 
+std::vector<int> LayersOfChunks::all() const {
+  std::vector<int> layers(static_cast<std::size_t>(stages_) * static_cast<std::size_t>(chunks_));
+  for (int chunk = 0; int& own : layers) own = (*this)[chunk++];
+  return layers;
+}
+
 }  // namespace trainyard

@@ -164,6 +164,7 @@ class LayersOfChunks {
   }
   int before(int chunk) const;    // layers of the chunks before it
   int of_stage(int stage) const;  // where micro-batches go in a loop
+  std::vector<int> all() const;   // in the order of layers_per_stage
 
  private:
   std::span<const int> named_;  // layers_per_stage

@@ -74,8 +74,8 @@ GroupedJob job_of(const GroupedJob& job, const Members& members) {
 }
 
 bool same_plan(const GroupedPlan& a, const GroupedPlan& b) {
-  return a.use == b.use && a.order == b.order && !plan_before(a.plan, b.plan) &&
-         !plan_before(b.plan, a.plan) && a.plan.layers_per_stage == b.plan.layers_per_stage &&
+  return a.use == b.use && a.order == b.order && same_choices(a.plan, b.plan) &&
+         a.plan.layers_per_stage == b.plan.layers_per_stage &&
          std::ranges::equal(a.shares, b.shares, {}, &GroupShare::microbatches,
                             &GroupShare::microbatches);
 }

@@ -328,11 +328,7 @@ void add_sharding(const Plan& plan, Arguments& arguments) {
 void add_pipeline(const Plan& plan, const Transformer& model, Arguments& arguments) {
   arguments.add("--pipeline-model-parallel-size", plan.pipeline_parallel);
   const bool chunks = plan.virtual_stages > 1;
-  const int all = plan.pipeline_parallel * plan.virtual_stages;
-  const LayersOfChunks of_chunks(plan, model.layers);
-  std::vector<int> list;
-  list.reserve(static_cast<std::size_t>(all));
-  for (int chunk = 0; chunk < all; ++chunk) list.push_back(of_chunks[chunk]);
+  const std::vector<int> list = LayersOfChunks(plan, model.layers).all();
   const bool even = std::ranges::all_of(list, [&](int count) { return count == list.front(); });
   if (!even) {  // says the chunks of a stage too: Megatron-LM takes one of the two options
     arguments.add("--pipeline-model-parallel-layout", pipeline_layout(list, model.mtp_layers));
