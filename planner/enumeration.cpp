@@ -64,7 +64,7 @@ class Enumerator {
 
   Enumeration run() {
     result_.has_experts = job_.model.experts > 0;
-    add_recomputes();
+    result_.recomputes = recompute_choices(space_, job_.training.stack);
     add_zero_stages();
     Plan sharded;
     sharded.zero_stage = 3;
@@ -88,25 +88,6 @@ class Enumerator {
   }
 
  private:
-  void add_recomputes() {
-    std::vector<RecomputeChoice> choices = space_.recompute;
-    if (choices.empty()) {
-      choices = {{{RecomputeMode::none, 0}, {}},
-                 {{RecomputeMode::selective, 0}, {}},
-                 {{RecomputeMode::full, 0}, {}}};
-    }
-    const RecomputeChoice none, selective{{RecomputeMode::selective, 0}, {}};
-    const bool selective_is_none =
-        job_.training.stack.flash_attention &&
-        job_.training.stack.selective == SelectiveRecompute::core_attention &&
-        allowed(choices, none);
-    for (const RecomputeChoice& choice : choices) {
-      const bool repeats = (choice == selective && selective_is_none) ||
-                           (!result_.recomputes.empty() && allowed(result_.recomputes, choice));
-      if (!repeats) result_.recomputes.push_back(choice);
-    }
-  }
-
   // Those of the stack, where nobody names any.
   void add_zero_stages() {
     const Stack& stack = job_.training.stack;
@@ -535,6 +516,22 @@ bool same_attention(const Degrees& a, const Degrees& b) {
 
 bool same_layers(const Degrees& a, const Degrees& b) {
   return same_attention(a, b) && a.expert == b.expert && a.expert_tensor == b.expert_tensor;
+}
+
+std::vector<RecomputeChoice> recompute_choices(const SearchSpace& space, const Stack& stack) {
+  const RecomputeChoice none, selective{{RecomputeMode::selective, 0}, {}};
+  const RecomputeChoice full{{RecomputeMode::full, 0}, {}};
+  std::vector<RecomputeChoice> named = space.recompute;
+  if (named.empty()) named = {none, selective, full};
+  const bool selective_is_none = stack.flash_attention &&
+                                 stack.selective == SelectiveRecompute::core_attention &&
+                                 allowed(named, none);
+  std::vector<RecomputeChoice> choices;
+  for (const RecomputeChoice& choice : named) {
+    const bool known = !choices.empty() && allowed(choices, choice);
+    if (!known && !(choice == selective && selective_is_none)) choices.push_back(choice);
+  }
+  return choices;
 }
 
 Enumeration enumerate(const PreparedJob& job, const SearchSpace& space, const PlanRequest& base,

@@ -129,6 +129,10 @@ struct Enumeration {
   std::vector<int> groups_of(const Degrees& degrees, int stage) const;
 };
 
+// Those of the space, else none, selective and full, each once: without selective recomputation
+// where that repeats nothing and none is among them.
+std::vector<RecomputeChoice> recompute_choices(const SearchSpace& space, const Stack& stack);
+
 // `base` has the keys that the space says nothing about. `is_over`: asked before each degrees but
 // the first, for where ways through the fabric are followed rank by rank each takes seconds.
 Enumeration enumerate(const PreparedJob& job, const SearchSpace& space,

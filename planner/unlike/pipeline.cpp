@@ -172,11 +172,11 @@ void refine_orders(const GroupedJob& job, const PipelinePricer& pricer, GroupWat
 
 // The same degrees and order with even layers and one recomputation.
 std::optional<GroupedPlan> even_pipeline(const PipelinePricer& pricer, const SearchSpace& space,
-                                         const GroupedPlan& best) {
+                                         const Stack& stack, const GroupedPlan& best) {
   std::optional<GroupedPlan> result;
   PlanRequest even = request_of(best.plan);
   even.layers_per_stage.clear();
-  for (const RecomputeChoice& choice : recomputations(space, even.pipeline_parallel)) {
+  for (const RecomputeChoice& choice : recomputations(space, stack, even.pipeline_parallel)) {
     even.recompute = choice.every_stage;
     even.recompute_per_stage = choice.per_stage;
     if (const auto plan = pricer.legal(even)) take_better(pricer.price(*plan, best.order), result);
@@ -289,7 +289,7 @@ GroupedPipelines find_pipelines(const GroupedJob& job, GroupWatch& watch, double
   GroupedPipelines found{.best = std::move(incumbent.best), .even = {}};
   if (!found.best || pricer.has_named_layers()) return found;
   if (!watch.is_over(1)) refine_orders(job, pricer, watch, *found.best);
-  found.even = even_pipeline(pricer, options.space, *found.best);
+  found.even = even_pipeline(pricer, options.space, job.training.stack, *found.best);
   return found;
 }
 

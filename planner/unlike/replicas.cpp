@@ -48,7 +48,8 @@ class ReplicaPricer {
     const Training training = training_of(j, request);
     PlanRequest asked = request;
     asked.layers_per_stage = options.layers_per_stage;
-    for (const RecomputeChoice& choice : recomputations(options.space, request.pipeline_parallel)) {
+    for (const RecomputeChoice& choice :
+         recomputations(options.space, j.training.stack, request.pipeline_parallel)) {
       asked.recompute = choice.every_stage;
       asked.recompute_per_stage = choice.per_stage;
       auto plan = plan_if_legal(asked, j.model, j.cluster, training);

@@ -117,16 +117,18 @@ bool FittingSizes::may_fit(int micro_batch) {
                               [micro_batch](int size) { return micro_batch % size == 0; });
 }
 
-std::vector<RecomputeChoice> recomputations(const SearchSpace& space, int stages) {
-  std::vector<RecomputeChoice> choices = space.recompute;
-  if (choices.empty()) {
-    choices = {{{RecomputeMode::none, 0}, {}},
-               {{RecomputeMode::selective, 0}, {}},
-               {{RecomputeMode::full, 0}, {}}};
-  }
+std::vector<RecomputeChoice> recomputations(const SearchSpace& space, const Stack& stack,
+                                            int stages) {
+  std::vector<RecomputeChoice> choices = recompute_choices(space, stack);
   std::erase_if(choices,
                 [stages](const RecomputeChoice& choice) { return !choice.is_for(stages); });
   return choices;
+}
+
+std::vector<RecomputeChoice> recomputations(const SearchSpace& space, int stages) {
+  Stack stack;
+  stack.flash_attention = false;
+  return recomputations(space, stack, stages);
 }
 
 std::vector<PlanRequest> variants_of(const GroupedJob& job, const PlanRequest& request,

@@ -48,7 +48,10 @@ class FittingSizes {
   std::vector<int> too_large_;
 };
 
-// Those that all stages have, or each its own: of the space, else none, selective and full.
+// Of recompute_choices() those that all stages have, or each of so many its own.
+std::vector<RecomputeChoice> recomputations(const SearchSpace& space, const Stack& stack,
+                                            int stages);
+// Whatever the stack's selective recomputation repeats.
 std::vector<RecomputeChoice> recomputations(const SearchSpace& space, int stages);
 
 // `request` with every ZeRO stage and sequence parallelism that the space allows and the stack may

@@ -52,6 +52,20 @@ void expect_all_allowed(const GroupSearchOptions& options, const char* what) {
   for (const GroupedPlan& plan : in_order(found)) expect_allowed(options, plan);
 }
 
+// Korthikanti et al. 2022: what selective recomputation repeats is the core of attention, of which
+// a fused kernel keeps nothing.
+TEST(UnlikeSpace, LeavesOutSelectiveRecomputationOfACoreThatKeepsNothing) {
+  Stack stack = small_dense_job().training.stack;
+  const RecomputeChoice none, selective{{RecomputeMode::selective, 0}, {}};
+  const RecomputeChoice full{{RecomputeMode::full, 0}, {}};
+  EXPECT_EQ(recomputations({}, stack, 2), (std::vector{none, full}));
+  SearchSpace named;
+  named.recompute = {selective};
+  EXPECT_EQ(recomputations(named, stack, 2), std::vector{selective});
+  stack.flash_attention = false;
+  EXPECT_EQ(recomputations({}, stack, 2), (std::vector{none, selective, full}));
+}
+
 TEST(UnlikeSpace, BoundsWhatEveryWaySearches) {
   GroupSearchOptions options;
   options.space.tensor_parallel = {2};
