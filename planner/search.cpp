@@ -84,9 +84,8 @@ bool is_unbounded(const SearchSpace& space) {
 }
 
 bool is_among(const std::vector<Candidate>& candidates, const Plan& plan) {
-  return std::ranges::any_of(candidates, [&plan](const Candidate& known) {
-    return !plan_before(known.plan, plan) && !plan_before(plan, known.plan);
-  });
+  return std::ranges::any_of(
+      candidates, [&plan](const Candidate& known) { return same_choices(known.plan, plan); });
 }
 
 // A search that was stopped is no worse than what people take without one, as far as there is time.

@@ -396,7 +396,8 @@ std::vector<Plan> PipelinePricer::dealt(const Degrees& of, const Order& order, d
   const std::vector<int> layers = has_named_layers()
                                       ? options_.layers_per_stage
                                       : even_layers(degrees, whole_.front().job.model.layers);
-  for (const RecomputeChoice& choice : recomputations(options_.space, degrees.pipeline_parallel)) {
+  for (const RecomputeChoice& choice :
+       recomputations(options_.space, job_.training.stack, degrees.pipeline_parallel)) {
     PlanRequest request = request_of(degrees);
     request.layers_per_stage = layers;
     if (problem && choice.per_stage.empty()) {

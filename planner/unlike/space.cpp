@@ -125,12 +125,6 @@ std::vector<RecomputeChoice> recomputations(const SearchSpace& space, const Stac
   return choices;
 }
 
-std::vector<RecomputeChoice> recomputations(const SearchSpace& space, int stages) {
-  Stack stack;
-  stack.flash_attention = false;
-  return recomputations(space, stack, stages);
-}
-
 std::vector<PlanRequest> variants_of(const GroupedJob& job, const PlanRequest& request,
                                      const SearchSpace& space) {
   std::vector<PlanRequest> variants = {request};

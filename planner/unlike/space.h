@@ -51,8 +51,6 @@ class FittingSizes {
 // Of recompute_choices() those that all stages have, or each of so many its own.
 std::vector<RecomputeChoice> recomputations(const SearchSpace& space, const Stack& stack,
                                             int stages);
-// Whatever the stack's selective recomputation repeats.
-std::vector<RecomputeChoice> recomputations(const SearchSpace& space, int stages);
 
 // `request` with every ZeRO stage and sequence parallelism that the space allows and the stack may
 // have, and the collectives that the space names.

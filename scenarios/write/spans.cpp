@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kMicroseconds = 1e6;  // what the format counts in
 
-Json named(const char* what, int process, int track, const std::string& name) {
+Json metadata_event(const char* what, int process, int track, const std::string& name) {
   return {
       {"ph", "M"}, {"name", what}, {"pid", process}, {"tid", track}, {"args", {{"name", name}}}};
 }
@@ -23,14 +23,15 @@ std::string span_trace(const std::vector<Span>& spans, const std::vector<TraceCo
   Json events = Json::array();
   const auto number_of = [&](const std::string& name) {
     const auto [process, is_new] = processes.try_emplace(name, static_cast<int>(processes.size()));
-    if (is_new) events.push_back(named("process_name", process->second, 0, name));
+    if (is_new) events.push_back(metadata_event("process_name", process->second, 0, name));
     return process->second;
   };
   for (const Span& span : spans) {
     const int process = number_of(span.process);
     const auto [track, new_track] =
         tracks.try_emplace({process, span.track}, static_cast<int>(tracks.size()));
-    if (new_track) events.push_back(named("thread_name", process, track->second, span.track));
+    if (new_track)
+      events.push_back(metadata_event("thread_name", process, track->second, span.track));
     events.push_back({{"ph", "X"},
                       {"name", span.name},
                       {"pid", process},
