@@ -98,9 +98,8 @@ int run(const GoodputOptions& options) {
   auto report = simulate(question, candidate, settings);
   if (!report) return kInterrupted;
   report->groups = groups;
-  const bool finished = settings.limit.has_value() || report->campaign.finished == 1;
   const bool fits = candidate.estimate.feasible;
-  const int status = finished && fits ? kDone : kAnswerIsNo;
+  const int status = all_ended(settings, report->campaign) && fits ? kDone : kAnswerIsNo;
   switch (options.format) {
     case Format::json:
       return print(goodput_json(question.scenario, candidate.plan, *report), status);

@@ -48,8 +48,9 @@ std::string range(const Quantiles& found) {
 // Runs that end with the calendar all take the same.
 std::string time_words(const RunReport& report, int asked) {
   const Campaign& campaign = report.campaign;
-  std::string words = duration(Seconds(campaign.wall.mean));
-  if (campaign.finished > 0) {
+  const bool ended = all_ended(report.settings, campaign);
+  std::string words = ended ? duration(Seconds(campaign.wall.mean)) : "unknown";
+  if (ended && campaign.finished > 0) {
     words += fmt::format(" (10–90 %: {} – {})", duration(Seconds(campaign.wall.low)),
                          duration(Seconds(campaign.wall.high)));
   }
@@ -58,7 +59,7 @@ std::string time_words(const RunReport& report, int asked) {
   words += calendar ? fmt::format(", the calendar's, in {} runs", count(campaign.runs))
                     : fmt::format("; {} of {} runs did all their work", count(done),
                                   count(campaign.runs));
-  if (!report.settings.limit && campaign.finished < 1) {
+  if (!ended) {
     words += fmt::format(
         ". {} were given up: at their pace they would take more than 100 times as "
         "long as their work",
@@ -104,7 +105,9 @@ std::string choices(const RunReport& report, const Style& style) {
   return line("interval", interval, style) + line("spares", spares, style);
 }
 
-std::string bill_words(const Question& question, const Bill& bill) {
+std::string bill_words(const Question& question, const RunReport& report) {
+  if (!all_ended(report.settings, report.campaign)) return "unknown: not all runs ended";
+  const Bill& bill = report.bill;
   std::string words =
       bill.cost ? fmt::format("{} USD", short_scale(bill.cost->value())) : "price unknown";
   if (bill.energy) words += fmt::format(" · {}", with_unit(*bill.energy));
@@ -140,19 +143,22 @@ std::string goodput_text(const Question& question, const RunReport& report, cons
                            with_unit(closed.checkpoint_bytes), duration(closed.blocking)),
                style);
   text += choices(report, style);
-  text += line("bill", bill_words(question, report.bill), style);
+  text += line("bill", bill_words(question, report), style);
   return text + "\n" + loss_table(campaign, style);
 }
 
 CsvRow goodput_row(const Question& question, const RunReport& report) {
   const Campaign& campaign = report.campaign;
+  const bool ended = all_ended(report.settings, campaign);
+  const auto wall = [ended](double seconds) { return ended ? csv_number(seconds) : ""; };
   CsvRow row = {
       {"name", question.scenario.name},
       {"runs", std::to_string(campaign.runs)},
+      {"finished", csv_number(campaign.finished)},
       {"goodput", csv_number(campaign.goodput.mean)},
-      {"wall_time_s", csv_number(campaign.wall.mean)},
-      {"wall_time_low_s", csv_number(campaign.wall.low)},
-      {"wall_time_high_s", csv_number(campaign.wall.high)},
+      {"wall_time_s", wall(campaign.wall.mean)},
+      {"wall_time_low_s", wall(campaign.wall.low)},
+      {"wall_time_high_s", wall(campaign.wall.high)},
       {"interruptions", csv_number(campaign.interruptions.mean)},
       {"best_interval_s",
        report.interval ? csv_number(report.interval->interval.value()) : std::string()},

@@ -81,6 +81,7 @@ constexpr std::array kSweepFigures = {
     SweepFigure{"goodput", TRAINYARD_SWEEP_FIGURE("Goodput"), kShare},
     SweepFigure{"goodput_p10", TRAINYARD_SWEEP_FIGURE("Goodput, 10 %"), kShare},
     SweepFigure{"goodput_p90", TRAINYARD_SWEEP_FIGURE("Goodput, 90 %"), kShare},
+    SweepFigure{"finished", TRAINYARD_SWEEP_FIGURE("Runs that did all their work"), kShare},
     SweepFigure{"wall_time_s", TRAINYARD_SWEEP_FIGURE("Time of the run"), kDays},
     SweepFigure{"interruptions", TRAINYARD_SWEEP_FIGURE("Interruptions"), kPlain},
     SweepFigure{"closed_form_goodput", TRAINYARD_SWEEP_FIGURE("Goodput in closed form"), kShare},

@@ -94,7 +94,8 @@ void fill_life(const PointQuestion& point, const LifeSettings& settings, const C
   row.figure("goodput") = campaign.goodput.mean;
   row.figure("goodput_p10") = campaign.goodput.low;
   row.figure("goodput_p90") = campaign.goodput.high;
-  row.figure("wall_time_s") = campaign.wall.mean;
+  row.figure("finished") = campaign.finished;
+  if (all_ended(settings, campaign)) row.figure("wall_time_s") = campaign.wall.mean;
   row.figure("interruptions") = campaign.interruptions.mean;
   row.figure("closed_form_goodput") = closed.goodput;
   row.figure("mtbf_s") = closed.mtbf.value();

@@ -12,7 +12,7 @@
 namespace trainyard {
 
 // SI, the unit in the name, as `--format json` of the commands has them.
-inline constexpr std::array<std::string_view, 44> kFigureNames = {"devices",
+inline constexpr std::array<std::string_view, 45> kFigureNames = {"devices",
                                                                   "parameters",
                                                                   "active_parameters",
                                                                   "step_time_s",
@@ -46,6 +46,7 @@ inline constexpr std::array<std::string_view, 44> kFigureNames = {"devices",
                                                                   "goodput",
                                                                   "goodput_p10",
                                                                   "goodput_p90",
+                                                                  "finished",
                                                                   "wall_time_s",
                                                                   "interruptions",
                                                                   "closed_form_goodput",

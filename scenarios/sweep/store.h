@@ -17,7 +17,7 @@
 
 namespace trainyard {
 
-inline constexpr int kStoreVersion = 2;
+inline constexpr int kStoreVersion = 3;
 
 // Consecutive points.
 struct Lease {

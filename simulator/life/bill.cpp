@@ -6,6 +6,7 @@ namespace trainyard {
 
 Bill bill_of(const Cluster& cluster, const Estimate& step, const LifeSettings& settings,
              const Campaign& campaign) {
+  if (!all_ended(settings, campaign)) return {};
   const Seconds wall(campaign.wall.mean);
   const Seconds trained =
       campaign.of(Spent::useful) + campaign.of(Spent::lost) + campaign.of(Spent::degraded);

@@ -15,7 +15,7 @@ struct Bill {
   std::optional<Joules> energy;
 };
 
-// `step`: of the plan that was run on the cluster.
+// `step`: of the plan that was run on the cluster. Nothing is known of runs that were given up.
 Bill bill_of(const Cluster& cluster, const Estimate& step, const LifeSettings& settings,
              const Campaign& campaign);
 

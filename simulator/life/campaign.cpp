@@ -86,6 +86,10 @@ Quantiles quantiles_of(std::vector<double> values) {
           .high = at(values, 0.9)};
 }
 
+bool all_ended(const LifeSettings& settings, const Campaign& campaign) {
+  return settings.limit.has_value() || campaign.finished == 1;
+}
+
 Campaign summary_of(const std::vector<Life>& lives) {
   Campaign campaign;
   campaign.runs = static_cast<int>(lives.size());

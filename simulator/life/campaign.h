@@ -42,6 +42,10 @@ struct Campaign {
   double share(Spent kind) const { return of(kind).value() / wall.mean; }
 };
 
+// Whether every run ended, with its work or its calendar. What one takes and costs that was given
+// up nobody knows.
+bool all_ended(const LifeSettings& settings, const Campaign& campaign);
+
 // Requires: not empty.
 Campaign summary_of(const std::vector<Life>& lives);
 

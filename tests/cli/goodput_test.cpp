@@ -83,13 +83,26 @@ TEST(GoodputCommand, AsksForTheLengthOfTheRun) {
 
 // Eight devices that fail every minute each, restarts that take twenty.
 TEST(GoodputCommand, SaysWhenRunsAreGivenUp) {
-  const Ran ran = run_trainyard(goodput(small_scenario(R"(, "plan": { "tensor_parallel": 2 },
+  const auto file = small_scenario(R"(, "plan": { "tensor_parallel": 2 }, "price": "1 USD/h",
     "run": { "work": "30 days", "runs": 20 },
-    "reliability": { "device_mtbf": "8 min", "restart": { "start": "20 min" } })")));
+    "reliability": { "device_mtbf": "8 min", "restart": { "start": "20 min" } })");
+  const Ran ran = run_trainyard(goodput(file));
   EXPECT_EQ(ran.status, 1) << ran.err;
   EXPECT_NE(ran.out.find("20 were given up"), std::string::npos) << ran.out;
   EXPECT_EQ(ran.out.find("best by simulation"), std::string::npos) << ran.out;
   EXPECT_EQ(ran.out.find("give the most work"), std::string::npos) << ran.out;
+  EXPECT_EQ(ran.out.find("USD"), std::string::npos) << ran.out;
+  const PrintedJson json = PrintedJson::parse(run_trainyard(goodput(file, "--format json")).out);
+  EXPECT_EQ(json.at("finished"), 0);
+  for (const char* key : {"wall_time_s", "cost_usd", "energy_joule", "best_interval_s",
+                          "best_interval_goodput", "best_spares"}) {
+    EXPECT_TRUE(json.at(key).is_null()) << key;
+  }
+  const std::string csv = run_trainyard(goodput(file, "--format csv")).out;
+  EXPECT_NE(csv.find("runs,finished,goodput,wall_time_s,wall_time_low_s,wall_time_high_s"),
+            std::string::npos)
+      << csv;
+  EXPECT_NE(csv.find(",20,0,0,,,,"), std::string::npos) << csv;
 }
 
 TEST(GoodputCommand, RefusesARunThatIsStruckAllTheTime) {

@@ -1,4 +1,5 @@
 // trainyard report and trainyard diff.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -203,6 +204,31 @@ TEST(DiffCommand, ComparesTheResultsOfTwoSweeps) {
   const Ran text = run_trainyard(files);
   EXPECT_EQ(text.status, 0) << text.err;
   EXPECT_THAT(text.out, HasSubstr("largest moves"));
+}
+
+// The same steps under a grid that is three times as dirty.
+TEST(DiffCommand, SaysWhichFigureOfASweepMoved) {
+  const auto swept_at = [](int grams) {
+    const fs::path sweep = write_scratch("grid.json", fmt::format(R"({{ "trainyard": "sweep/1",
+      "scenario": {{ "model": "llama-3.1-8b", "cluster": {{ "node": "dgx-h100-80gb", "nodes": 2 }},
+        "training": {{ "global_batch": 64, "sequence_length": 4096 }}, "plan": {{ "zero_stage": 1 }},
+        "power": {{ "carbon_intensity": "{} gCO2/kWh" }} }},
+      "vary": [ {{ "key": "cluster.nodes", "values": [2, 4] }} ] }})",
+                                                                  grams));
+    const fs::path out = scratch_folder() / fmt::format("grid-{}.sqlite", grams);
+    EXPECT_EQ(run_trainyard("sweep " + quoted(sweep) + " -o " + quoted(out)).status, 0);
+    return quoted(out);
+  };
+  const std::string files = fmt::format("diff {} {}", swept_at(100), swept_at(300));
+  const PrintedJson json = PrintedJson::parse(run_trainyard(files + " --format json").out);
+  EXPECT_EQ(json.at("same"), 0);
+  EXPECT_EQ(json.at("moved"), 2);
+  EXPECT_EQ(json.at("largest").at(0).at("largest_figure"), "carbon_per_step_g");
+  EXPECT_TRUE(json.at("largest").at(0).at("largest_part").is_null());
+  EXPECT_EQ(json.at("largest").at(0).at("step_time_change"), 0);
+  const std::string text = run_trainyard(files).out;
+  EXPECT_THAT(text, HasSubstr("0 points of both have the same answer, 2 moved"));
+  EXPECT_THAT(text, HasSubstr("carbon_per_step_g"));
 }
 
 // At once, on either side: nobody writes to it.

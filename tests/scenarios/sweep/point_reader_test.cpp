@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "model/cost/breakdown.h"
 #include "model/cost/estimate.h"
 #include "scenarios/fields/documents.h"
@@ -169,6 +171,29 @@ TEST(PointAnswer, IsThatOfTheCommandOfTheSameName) {
       { "key": "run", "values": [{ "duration": "30 days", "runs": 4 }] } ])");
   EXPECT_NEAR(lived.figure("wall_time_s"), 30 * 86400.0, 1);
   EXPECT_GT(lived.figure("goodput"), 0.5);
+}
+
+// Restarts take twenty minutes where a device fails every half second: the run is given up. With a
+// calendar it costs what its days cost, whatever it did in them.
+TEST(PointAnswer, KnowsNoTimeAndNoCostOfARunThatWasGivenUp) {
+  const auto sweep = sweep_from(R"("evaluate": "goodput", "vary": [
+      { "key": "power.carbon_intensity", "values": ["360 gCO2/kWh"] },
+      { "key": "reliability.device_mtbf", "values": ["16 s"] },
+      { "key": "run", "values": [{ "work": "2 h", "runs": 2 },
+                                 { "duration": "2 h", "work": "2 h", "runs": 2 }] } ])");
+  ASSERT_TRUE(sweep.has_value()) << sweep.error().message;
+  PointAnswerer answerer(*sweep);
+  PointRow given_up, to_its_end;
+  ASSERT_TRUE(answerer.answer(0, given_up) && answerer.answer(1, to_its_end)) << given_up.note;
+  EXPECT_EQ(given_up.figure("finished"), 0) << given_up.note;
+  EXPECT_EQ(to_its_end.figure("finished"), 0) << to_its_end.note;
+  for (const double unknown : {given_up.figure("wall_time_s"), given_up.figure("cost_usd"),
+                               given_up.figure("energy_joule"), given_up.figure("carbon_g")}) {
+    EXPECT_TRUE(std::isnan(unknown));
+  }
+  EXPECT_EQ(to_its_end.figure("wall_time_s"), 7200);
+  // 2 h at 2 USD of 32 devices and a spare node of 8.
+  EXPECT_NEAR(to_its_end.figure("cost_usd"), 2 * 2 * (32 + 8), 1e-6);
 }
 
 }  // namespace

@@ -90,5 +90,66 @@ TEST(ResultDifference, PairsPointsThatRepeatOnce) {
   EXPECT_EQ(fewer->only_after, 0);
 }
 
+// Two points and a copy of them in which some figures are others.
+class ChangedResults : public ::testing::Test {
+ protected:
+  void SetUp() override { run(*sweep_from(kTwoSizes), before_); }
+
+  // `changes`: of SQL's UPDATE.
+  ResultDifference difference_after(const std::vector<std::string>& changes) {
+    const fs::path after = sweep_folder() / "after.sqlite";
+    fs::copy_file(before_, after, fs::copy_options::overwrite_existing);
+    for (const std::string& change : changes) {
+      EXPECT_TRUE(Database::open(after, Database::Access::write)
+                      ->run("UPDATE points SET " + change)
+                      .has_value())
+          << change;
+    }
+    return difference_of(before_, after).value();
+  }
+
+ private:
+  fs::path before_ = sweep_folder() / "before.sqlite";
+};
+
+TEST_F(ChangedResults, AreNoneOfThoseThatAreTheSame) {
+  const ResultDifference none = difference_after({});
+  EXPECT_EQ(none.same, 2);
+  EXPECT_EQ(none.moved, 0);
+  EXPECT_TRUE(none.largest.empty());
+}
+
+// Those too that nobody knew before.
+TEST_F(ChangedResults, AreOthersByEveryFigure) {
+  for (std::size_t i = 0; i < kFigures; ++i) {
+    const std::string_view name = kFigureNames[i];
+    const ResultDifference changed =
+        difference_after({fmt::format("{0} = coalesce({0}, 0) * 1.5 + 1 WHERE point = 1", name)});
+    EXPECT_EQ(changed.same, 1) << name;
+    EXPECT_EQ(changed.moved, 1) << name;
+    ASSERT_EQ(changed.largest.size(), 1u) << name;
+    EXPECT_EQ(changed.largest[0].before.point, 1);
+  }
+}
+
+// A step that is 1 % longer goes before costs that double; of points with the same step the one
+// goes first of which a figure moved more.
+TEST_F(ChangedResults, AreOrderedByTheStepAndThenByTheFigureThatMovedMost) {
+  const auto costs =
+      difference_after({"mfu = mfu * 1.1, peak_memory_bytes = peak_memory_bytes / 2 "
+                        "WHERE point = 0",
+                        "cost_per_step_usd = cost_per_step_usd * 2 WHERE point = 1"});
+  ASSERT_EQ(costs.largest.size(), 2u);
+  EXPECT_EQ(costs.largest[0].before.point, 1);
+  EXPECT_EQ(costs.largest[0].largest_figure(), figure_at("cost_per_step_usd"));
+  EXPECT_EQ(costs.largest[0].largest_part(), kFigures);
+  EXPECT_EQ(costs.largest[1].largest_figure(), figure_at("peak_memory_bytes"));
+  const auto step = difference_after({"step_time_s = step_time_s * 1.01 WHERE point = 0",
+                                      "cost_per_step_usd = cost_per_step_usd * 2 WHERE point = 1"});
+  ASSERT_EQ(step.largest.size(), 2u);
+  EXPECT_EQ(step.largest[0].before.point, 0);
+  EXPECT_NEAR(step.largest[0].step_time_change(), 0.01, 1e-9);
+}
+
 }  // namespace
 }  // namespace trainyard
