@@ -229,16 +229,21 @@ class Supervision {
       launched_.failure = diagnosis_.hanging();
       return true;
     }
-    // While another works on for long, as rank 0 does before it can be compared with, nobody has to
-    // wait for the one that is stopped.
-    if (Clock::now() - changed_ >= timeout / 2) return false;
+    if (const int rank = stopped_alone(); rank >= 0) launched_.failure = diagnosis_.stopped(rank);
+    return !launched_.failure.empty();
+  }
+
+  // A rank that has been stopped for the timeout while another works on, as rank 0 does for long
+  // before it can be compared with; −1: none. Where nobody goes on it is soon seen who waits for
+  // it.
+  int stopped_alone() const {
+    const auto timeout = std::chrono::duration<double>(what_.timeout.value());
+    if (Clock::now() - changed_ >= timeout / 2) return -1;
     for (int rank = 0; rank < what_.ranks; ++rank) {
       const auto since = Clock::now() - clocks_[static_cast<std::size_t>(rank)].changed;
-      if (since < timeout || !diagnosis_.is_stopped(rank)) continue;
-      launched_.failure = diagnosis_.stopped(rank);
-      return true;
+      if (since >= timeout && diagnosis_.is_stopped(rank)) return rank;
     }
-    return false;
+    return -1;
   }
 
   // A rank that fails with others may say so before the one that made it fail.
