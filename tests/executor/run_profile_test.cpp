@@ -8,6 +8,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <tuple>
 
 #include "scenarios/read_trace.h"
 #include "scenarios/write/profile.h"
@@ -222,12 +223,17 @@ TEST(RunProfile, SaysWhatTheRunWasToldBesideTheScenario) {
 
 // Of zb-v the update does not wait for the norm that a gradient is clipped by; of 1F1B it does.
 TEST(RunProfile, SaysWhereThePlanClipsNoGradient) {
-  for (const auto& [plan, clips] :
-       {std::pair{R"("pipeline_parallel": 2, "schedule": "zb-v", "virtual_stages": 2)", false},
-        {R"("pipeline_parallel": 2)", true}}) {
+  for (const auto& [plan, stack, clips] :
+       {std::tuple{R"("pipeline_parallel": 2, "schedule": "zb-v", "virtual_stages": 2)",
+                   "torchtitan", false},
+        {R"("pipeline_parallel": 2)", "megatron-core", true}}) {
+    std::string text = read_text(tiny_scenario(plan, 2));
+    const std::string usual = "megatron-core";
+    text.replace(text.find(usual), usual.size(), stack);
+    const fs::path scenario = write_scratch("noted.json", text);
     const fs::path profile = scratch_folder() / "p.json";
-    const Ran ran = run_trainyard(
-        fmt::format("run {} --steps 1 -o {}", tiny_scenario(plan, 2), profile.string()));
+    const Ran ran =
+        run_trainyard(fmt::format("run {} --steps 1 -o {}", scenario.string(), profile.string()));
     ASSERT_EQ(ran.status, 0) << ran.err;
     const auto told = read_profile(profile);
     ASSERT_TRUE(told);
