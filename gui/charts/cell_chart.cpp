@@ -84,8 +84,10 @@ QString CellChart::text_of(CellPlace place) const {
   const double value = value_at(place);
   if (std::isfinite(value)) {
     text += tr("\n%1: %2").arg(cells_.value.name, cells_.value.text(value));
+  } else if (is_answered(place)) {
+    text += tr("\nnothing that fits");
   } else {
-    text += is_answered(place) ? tr("\nnothing that fits") : tr("\nnot answered");
+    text += cells_.some_unread ? tr("\nnot read") : tr("\nnot answered");
   }
   return text;
 }

@@ -16,6 +16,7 @@ struct ChartCells {
   std::vector<std::vector<double>> values;  // [y][x]; NaN: none
   std::vector<std::vector<int>> points;     // −1: not answered yet
   PlotAxis value;                           // what the values are
+  bool some_unread = false;                 // a cell without a point may have been answered
 
   // Least and most; nothing where there are no values.
   std::optional<std::pair<double, double>> range() const;

@@ -6,6 +6,7 @@
 #include <QKeyEvent>
 #include <QMenu>
 #include <QPixmap>
+#include <algorithm>
 #include <cmath>
 
 namespace trainyard {
@@ -16,6 +17,14 @@ double round_step(double least) {
     if (lead * power >= least) return lead * power;
   }
   return 10 * power;
+}
+
+AxisEnds ends_around(double low, double high) {
+  const double span = high - low;
+  const double largest = std::max(std::abs(low), std::abs(high));
+  const double margin =
+      span > 0 ? std::max(0.06 * span, 1e-9 * largest) : std::max(0.05 * largest, 1e-12);
+  return {low - margin, high + margin};
 }
 
 Chart::Chart(QWidget* parent) : QWidget(parent) { setFocusPolicy(Qt::StrongFocus); }

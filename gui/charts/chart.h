@@ -13,6 +13,13 @@ inline constexpr int kSwatch = 10;
 // 1, 2 or 5 times a power of ten, at least `least`: the step between ticks.
 double round_step(double least);
 
+// The ends of an axis for values from `low` to `high`: a little beyond them, and far enough apart
+// that its ticks are different numbers.
+struct AxisEnds {
+  double low = 0, high = 1;
+};
+AxisEnds ends_around(double low, double high);
+
 class Chart : public QWidget {
   Q_OBJECT
  public:

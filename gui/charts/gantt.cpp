@@ -24,8 +24,6 @@ constexpr double kZoomStep = 0.8;    // of a key or a notch of the wheel
 constexpr int kCurveHeight = 64;
 constexpr double kLabelFrom = 40;  // pixels that a slice must have to be named
 
-QString time_text(double picoseconds) { return qt(with_unit(Seconds(picoseconds / kPerSecond))); }
-
 // Of every kind of slice; those that are not on the critical path may fade.
 struct Inks {
   std::array<QColor, kSliceKinds> plain, faded;
@@ -60,6 +58,20 @@ void paint_pixels(QPainter& painter, QRect row, const std::vector<SliceRun>& run
 }
 
 }  // namespace
+
+QString tick_text(double time, double step) {
+  if (time == 0) return QStringLiteral("0");
+  constexpr std::pair<double, const char*> kUnits[] = {
+      {kPerSecond, "s"}, {kPerSecond / 1e3, "ms"}, {kPerSecond / 1e6, "µs"}};
+  const auto* unit = std::begin(kUnits);
+  while (unit->first > time && std::next(unit) != std::end(kUnits)) ++unit;
+  // A tick is a whole number of steps: what it has before the last digit of one.
+  const auto place = [](double value) {
+    return static_cast<int>(std::floor(std::log10(value) + 1e-9));
+  };
+  const int digits = std::max(1, place(time) - place(step) + 1);
+  return QStringLiteral("%1 %2").arg(qt(number(time / unit->first, digits)), qt(unit->second));
+}
 
 Gantt::Gantt(QWidget* parent) : Chart(parent), scroll_(new QScrollBar(Qt::Vertical, this)) {
   setAccessibleName(tr("Timeline of the step"));
@@ -242,7 +254,7 @@ void Gantt::paint_axis(QPainter& painter) const {
     painter.setPen(grid_colour(palette()));
     painter.drawLine(QPointF(x, 0), QPointF(x, tracks_bottom()));
     painter.setPen(muted_text(palette()));
-    painter.drawText(QPointF(x + 3, line - 2), time == 0 ? QStringLiteral("0") : time_text(time));
+    painter.drawText(QPointF(x + 3, line - 2), tick_text(time, step));
   }
 }
 

@@ -16,6 +16,10 @@ class QScrollBar;
 
 namespace trainyard {
 
+// A tick of an axis on which they are `step` apart, both in picoseconds: with the digits that tell
+// it from its neighbours.
+QString tick_text(double time, double step);
+
 class Gantt : public Chart {
   Q_OBJECT
  public:

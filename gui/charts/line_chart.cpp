@@ -20,10 +20,9 @@ constexpr std::array kRowColours = {"compute",       "tensor_parallel",  "optimi
 
 void LineChart::cells_changed() {
   const auto range = cells().range().value_or(std::pair{0.0, 1.0});
-  const double span = range.second - range.first;
-  const double margin = span > 0 ? 0.06 * span : std::max(std::abs(range.first) * 0.05, 1e-12);
-  low_ = range.first - margin;
-  high_ = range.second + margin;
+  const AxisEnds ends = ends_around(range.first, range.second);
+  low_ = ends.low;
+  high_ = ends.high;
 }
 
 // Many rows are told apart by their neighbours: their colours go from one end to the other.

@@ -18,6 +18,7 @@ namespace {
 constexpr double kRadius = 4;
 constexpr double kNear = 12;  // pixels
 constexpr int kTicks = 4;
+constexpr int kMostTicks = 4 * kTicks;
 
 }  // namespace
 
@@ -34,8 +35,10 @@ std::vector<double> PlotAxis::ticks(double low, double high) const {
   std::vector<double> values;
   if (!logarithmic) {
     const double step = round_step((high - low) / unit / kTicks) * unit;
-    for (double tick = std::ceil(low / step); tick * step <= high; ++tick) {
-      values.push_back(tick * step);
+    const double first = std::ceil(low / step);
+    // Counted: a tick that is a very large number of steps is the same after one more of them.
+    for (int i = 0; i < kMostTicks && (first + i) * step <= high; ++i) {
+      values.push_back((first + i) * step);
     }
     return values;
   }
@@ -61,7 +64,8 @@ void Scatter::set_points(std::vector<PlotPoint> points, PlotAxis x, PlotAxis y) 
   y_ = std::move(y);
   selected_ = -1;
   const auto range = [this](qreal (QPointF::*coordinate)() const) {
-    Range found{std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()};
+    AxisEnds found{std::numeric_limits<double>::infinity(),
+                   -std::numeric_limits<double>::infinity()};
     for (const PlotPoint& point : points_) {
       const QPointF place = place_of(point);
       const double value = (place.*coordinate)();
@@ -69,10 +73,7 @@ void Scatter::set_points(std::vector<PlotPoint> points, PlotAxis x, PlotAxis y) 
       found.low = std::min(found.low, value);
       found.high = std::max(found.high, value);
     }
-    if (found.low > found.high) return Range{};
-    const double margin = found.high > found.low ? 0.06 * (found.high - found.low)
-                                                 : std::max(std::abs(found.low) * 0.05, 1e-12);
-    return Range{found.low - margin, found.high + margin};
+    return found.low > found.high ? AxisEnds{} : ends_around(found.low, found.high);
   };
   range_x_ = range(&QPointF::x);
   range_y_ = range(&QPointF::y);

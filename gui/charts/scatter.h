@@ -60,9 +60,6 @@ class Scatter : public Chart {
   bool event(QEvent* event) override;
 
  private:
-  struct Range {
-    double low = 0, high = 1;
-  };
   QRectF plot() const;
   int nearest(QPointF place) const;  // −1: none is near
   void paint_axes(QPainter& painter, const QRectF& area) const;
@@ -75,7 +72,7 @@ class Scatter : public Chart {
   QPointF place_of(const PlotPoint& point) const;
 
   PlotAxis x_, y_;
-  Range range_x_, range_y_;
+  AxisEnds range_x_, range_y_;
   ScatterLine line_ = ScatterLine::front;
   int selected_ = -1;
 };

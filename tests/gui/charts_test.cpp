@@ -1,0 +1,61 @@
+// What axes say of the values that they are for.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "gui/charts/gantt.h"
+#include "gui/charts/heat_map.h"
+#include "gui/charts/scatter.h"
+#include "tests/gui/application.h"
+
+namespace trainyard {
+namespace {
+
+// Between neighbouring numbers there is no round one: what an axis must not do is look for ever.
+TEST(PlotAxis, EndsWhereNumbersAreTooCloseForTicks) {
+  const double low = 13.75;
+  EXPECT_LE(PlotAxis{}.ticks(low, std::nextafter(low, 20)).size(), 16u);
+}
+
+TEST(PlotAxis, TellsItsTicksApartHoweverCloseTheValuesAre) {
+  for (const double value : {1e-9, 13.75, 6.4e11}) {
+    const AxisEnds ends = ends_around(value, std::nextafter(value, 1e300));
+    EXPECT_LT(ends.low, value);
+    EXPECT_GT(ends.high, value);
+    const std::vector<double> ticks = PlotAxis{}.ticks(ends.low, ends.high);
+    EXPECT_GE(ticks.size(), 2u) << value;
+    EXPECT_EQ(std::set<double>(ticks.begin(), ticks.end()).size(), ticks.size()) << value;
+  }
+}
+
+// By what is typed here, in picoseconds.
+TEST(Gantt, HasTheDigitsThatTellItsTicksApart) {
+  EXPECT_EQ(tick_text(0, 1e6), "0");
+  EXPECT_EQ(tick_text(1'234'567e6, 1e6), "1.234567 s");
+  EXPECT_EQ(tick_text(1'234'568e6, 1e6), "1.234568 s");
+  EXPECT_EQ(tick_text(842'300e6, 100e6), "842.3 ms");
+  EXPECT_EQ(tick_text(15e6, 5e6), QString::fromUtf8("15 µs"));
+  EXPECT_EQ(tick_text(2e12, 500e9), "2.0 s");
+}
+
+TEST(CellChart, SaysWhetherACellWithoutAPointWasRead) {
+  ChartCells cells{.x_name = "key",
+                   .y_name = {},
+                   .x = {"1"},
+                   .y = {},
+                   .values = {{std::nan("")}},
+                   .points = {{-1}},
+                   .value = {"figure", [](double value) { return QString::number(value); }}};
+  HeatMap map;
+  map.set_cells(cells);
+  map.select(CellPlace{0, 0});
+  EXPECT_TRUE(map.accessibleDescription().contains(QStringLiteral("not answered")));
+  cells.some_unread = true;
+  map.set_cells(cells);
+  map.select(CellPlace{0, 0});
+  EXPECT_TRUE(map.accessibleDescription().contains(QStringLiteral("not read")));
+}
+
+}  // namespace
+}  // namespace trainyard
