@@ -25,6 +25,7 @@
 #include "gui/presenters/sweep_run.h"
 #include "gui/presenters/sweep_table.h"
 #include "gui/presenters/text.h"
+#include "scenarios/readable.h"
 
 namespace trainyard {
 namespace {
@@ -65,6 +66,7 @@ SweepPage::SweepPage(ScenarioDocument& document, SweepRun& run, QWidget* parent)
       fitting_(new QCheckBox(tr("of what fits"))),
       heat_(new HeatMap),
       lines_(new LineChart),
+      partial_(new QLabel),
       pictures_(new QStackedWidget),
       model_(new SweepTable(this)),
       table_(new QTableView),
@@ -162,7 +164,11 @@ QWidget* SweepPage::make_picture() {
   auto* panel = new QWidget;
   auto* layout = new QVBoxLayout(panel);
   layout->setContentsMargins(0, 0, 0, 0);
+  partial_->setObjectName(QStringLiteral("sweep_partial"));
+  partial_->setWordWrap(true);
+  partial_->hide();
   layout->addWidget(make_choices());
+  layout->addWidget(partial_);
   layout->addWidget(pictures_, 1);
   return panel;
 }
@@ -251,6 +257,9 @@ void SweepPage::show_points() {
   for (const PointsKey& key : points->keys) keys.append(key.name);
   QStringList figures;
   for (const std::size_t figure : points->figures) figures.append(sweep_figure_name(figure));
+  partial_->setText(tr("Drawn from the first %1 points; %2 more of the file are not read. "
+                       "`trainyard report` reads all.")
+                        .arg(qt(count(std::ssize(points->points))), qt(count(points->unread()))));
   fill_box(*x_, keys, 0);
   fill_box(*y_, keys + QStringList{tr("nothing else")}, 1);
   fill_box(
@@ -272,6 +281,7 @@ CellChoice SweepPage::choice() const {
 
 void SweepPage::show_picture() {
   pictures_->setCurrentIndex(picture_->currentIndex());
+  partial_->setVisible(run_.points() && run_.points()->unread() > 0);
   if (!run_.points() || x_->currentIndex() < 0 || figure_->currentIndex() < 0) {
     heat_->set_cells({});
     lines_->set_cells({});
@@ -290,7 +300,8 @@ void SweepPage::show_picture() {
       .y = std::move(cells.y),
       .values = std::move(cells.values),
       .points = std::move(cells.points),
-      .value = {figure_->currentText(), text, false, sweep_figure_unit(chosen.figure)}};
+      .value = {figure_->currentText(), text, false, sweep_figure_unit(chosen.figure)},
+      .some_unread = points.unread() > 0};
   heat_->set_cells(drawn);
   lines_->set_cells(drawn);
 }

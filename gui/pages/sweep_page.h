@@ -57,6 +57,7 @@ class SweepPage : public QWidget {
   QCheckBox* fitting_;
   HeatMap* heat_;
   LineChart* lines_;
+  QLabel* partial_;  // says that the picture is of a part of the points
   QStackedWidget* pictures_;
   SweepTable* model_;
   QTableView* table_;

@@ -10,6 +10,7 @@
 
 #include "gui/presenters/text.h"
 #include "scenarios/file.h"
+#include "scenarios/quantity.h"
 #include "scenarios/readable.h"
 #include "scenarios/sweep/result_file.h"
 #include "scenarios/sweep/swept_keys.h"
@@ -22,8 +23,10 @@ constexpr int kMostGroups = 48;               // that an axis has room for
 
 QString translated(const char* text) { return QCoreApplication::translate("SweepPoints", text); }
 
-// The number that a value begins with, as "400 Gbit/s" does; what begins otherwise is last.
-double leading_number(const std::string& text) {
+// Of a quantity in base units, else the number that a value begins with; what begins otherwise is
+// last.
+double size_of_value(const std::string& text) {
+  if (const auto quantity = quantity_of_some_kind(text)) return *quantity;
   double value = std::numeric_limits<double>::infinity();
   std::from_chars(text.data(), text.data() + text.size(), value);
   return value;
@@ -36,7 +39,7 @@ std::vector<int> order_of_values(const SweptKey& key) {
   if (key.is_listed) return order;
   std::vector<double> sizes;
   sizes.reserve(key.values.size());
-  for (const std::string& value : key.values) sizes.push_back(leading_number(value));
+  for (const std::string& value : key.values) sizes.push_back(size_of_value(value));
   const auto size_of = [&sizes](int place) { return sizes[static_cast<std::size_t>(place)]; };
   std::ranges::stable_sort(order, {}, size_of);
   return order;
@@ -147,6 +150,10 @@ int PointsKey::group_of(int value) const {
                           values.size());
 }
 
+std::int64_t SweepPoints::unread() const {
+  return std::accumulate(counts.begin(), counts.end(), -static_cast<std::int64_t>(points.size()));
+}
+
 QString SweepPoints::summary() const {
   const auto of = [this](PointStatus status) {
     return qt(count(counts[static_cast<std::size_t>(status)]));
@@ -159,7 +166,7 @@ QString SweepPoints::summary() const {
   if (rows < answered) {
     text += translated(", %1 left out by conditions").arg(qt(count(answered - rows)));
   }
-  if (std::cmp_less(points.size(), rows)) {
+  if (unread() > 0) {
     text += translated("; the first %1 are shown")
                 .arg(qt(count(static_cast<std::int64_t>(points.size()))));
   }

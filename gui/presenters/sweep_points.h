@@ -37,6 +37,8 @@ struct SweepPoints {
   std::int64_t asked = 0;                // of the sweep
   std::int64_t answered = 0;             // those that its conditions leave out are counted
 
+  // Above 0: the file has more points than were read, which are the first ones.
+  std::int64_t unread() const;
   QString summary() const;
 };
 

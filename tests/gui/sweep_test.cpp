@@ -11,6 +11,7 @@
 #include "gui/presenters/sweep_table.h"
 #include "scenarios/question.h"
 #include "scenarios/scenario_text.h"
+#include "scenarios/sweep/run_sweep.h"
 #include "tests/gui/application.h"
 
 namespace trainyard {
@@ -117,6 +118,36 @@ TEST_F(Swept, AnAxisOfManyValuesHasThemInGroups) {
     }
   }
   EXPECT_EQ(row({.figure = kStepTime}).size(), static_cast<std::size_t>(key.groups.size()));
+}
+
+// 1 TB/s is more than 400 GB/s, whatever their digits.
+TEST_F(Swept, ValuesOfATableAreInTheOrderOfTheirSizeInAnyUnit) {
+  written("bandwidths.csv", "cluster.node.nic_bandwidth\n1 Tbit/s\n400 Gbit/s\n50 GB/s\n");
+  const auto document = written("of-a-table.json", R"({"trainyard": "sweep/1", "scenario": )" +
+                                                       swept_scenario("64", "2") +
+                                                       R"(, "overrides": "./bandwidths.csv"})");
+  const auto sweep = read_sweep(document);
+  ASSERT_TRUE(sweep.has_value()) << sweep.error().where << sweep.error().message;
+  {
+    auto store = SweepStore::open(file_, *sweep, {.version = "1", .host = "h", .workers = 1});
+    ASSERT_TRUE(run_sweep(*sweep, *store, {})->complete());
+  }
+  const std::atomic<bool> stop = false;
+  const auto points = read_points(file_, stop);
+  ASSERT_TRUE(points.has_value()) << points.error().message;
+  EXPECT_EQ(points->keys.at(0).values, (QStringList{"1 Tbit/s", "400 Gbit/s", "50 GB/s"}));
+  // 1000, 400 and 400 Gbit/s.
+  EXPECT_EQ(points->keys.at(0).rank, (std::vector<int>{2, 0, 1}));
+}
+
+TEST(SweepPoints, SaysHowManyOfAFileWereNotRead) {
+  SweepPoints points;
+  points.points.resize(3);
+  points.counts = {4, 2, 1};
+  EXPECT_EQ(points.unread(), 4);
+  EXPECT_TRUE(points.summary().contains(QStringLiteral("the first 3 are shown")));
+  points.points.resize(7);
+  EXPECT_EQ(points.unread(), 0);
 }
 
 TEST_F(Swept, ATableSortsByValueAndSaysWhyAPointWasRefused) {
