@@ -130,7 +130,7 @@ void AccuracyPage::choose_files() {
 void AccuracyPage::show_report() {
   cancel_->setEnabled(false);
   summary_->setText(check_.summary());
-  model_->set_report(check_.report());
+  model_->set_report(check_.report(), check_.measured());
   table_->resizeColumnsToContents();
   show_picture();
 }

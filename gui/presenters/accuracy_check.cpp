@@ -1,5 +1,6 @@
 #include "gui/presenters/accuracy_check.h"
 
+#include <QStringList>
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -14,13 +15,31 @@
 #include "scenarios/write/profile.h"
 
 namespace trainyard {
+
+struct CheckedRuns {
+  ValidationReport report;
+  std::vector<MeasuredOf> measured;  // of its rows
+  int asked = 0;                     // runs of the files
+  int priced = 0;                    // fewer, where it was cancelled
+};
+
 namespace {
 
-// The step and every kind of operation of a run on real ranks, as the simulation predicted it.
-std::vector<PricedRun> runs_of(const std::filesystem::path& file, const Profile& profile) {
+// What was read so far.
+struct ReadRuns {
   std::vector<PricedRun> runs;
-  runs.reserve(profile.operations.size() + 1);
-  const auto add = [&](const std::string& name, Seconds predicted, Seconds measured) {
+  std::vector<MeasuredOf> measured;
+
+  void add(PricedRun run, MeasuredOf of) {
+    runs.push_back(std::move(run));
+    measured.push_back(of);
+  }
+};
+
+// The step and every kind of operation of a run on real ranks, as the simulation predicted it.
+void add_operations(const std::filesystem::path& file, const Profile& profile, ReadRuns& read) {
+  const auto add = [&](const std::string& name, Seconds predicted, Seconds measured,
+                       MeasuredOf of) {
     if (predicted <= Seconds(0) || measured <= Seconds(0)) return;  // a part only one of them has
     ValidationRow row{.file = file.filename().string(), .name = name, .job = name};
     row.source = profile.name;
@@ -30,39 +49,73 @@ std::vector<PricedRun> runs_of(const std::filesystem::path& file, const Profile&
     row.measured = measured;
     row.error = predicted / measured - 1;
     row.note = profile.failure;
-    runs.push_back({std::move(row), {}});
+    read.add({std::move(row), {}}, of);
   };
-  add("step of " + profile.name, profile.predicted_step_time, mean_step_time(profile));
-  for (const ProfiledOperation& of : profile.operations) {
-    add("stage " + std::to_string(of.stage) + ": " + of.operation, of.predicted, of.measured);
+  add("step of " + profile.name, profile.predicted_step_time, mean_step_time(profile),
+      MeasuredOf::step);
+  for (const ProfiledOperation& one : profile.operations) {
+    add("stage " + std::to_string(one.stage) + ": " + one.operation, one.predicted, one.measured,
+        MeasuredOf::operation);
   }
-  return runs;
 }
 
-Expected<void> add_profile(const std::filesystem::path& file, std::vector<PricedRun>& runs) {
-  auto profile = read_profile(file);
-  if (!profile) return tl::unexpected(profile.error());
-  std::ranges::move(runs_of(file, *profile), std::back_inserter(runs));
-  return {};
-}
-
-// Reads and prices; nothing where it was stopped.
-Expected<ValidationReport> report_of(const std::vector<std::filesystem::path>& files,
-                                     const std::atomic<bool>& stop) {
-  std::vector<PricedRun> runs;
+// Reads all and prices until it is stopped.
+Expected<CheckedRuns> checked_runs(const std::vector<std::filesystem::path>& files,
+                                   const std::atomic<bool>& stop) {
+  ReadRuns read;
+  CheckedRuns checked;
   for (const std::filesystem::path& file : files) {
     if (is_profile(file)) {
-      if (auto added = add_profile(file, runs); !added) return tl::unexpected(added.error());
+      const auto profile = read_profile(file);
+      if (!profile) return tl::unexpected(profile.error());
+      add_operations(file, *profile, read);
       continue;
     }
     auto scenarios = read_scenarios(file);
     if (!scenarios) return tl::unexpected(scenarios.error());
     for (const Scenario& scenario : *scenarios) {
-      if (stop) break;
-      runs.push_back(priced_run(file.filename().string(), scenario));
+      ++checked.asked;
+      if (stop) continue;
+      read.add(priced_run(file.filename().string(), scenario), MeasuredOf::run);
+      ++checked.priced;
     }
   }
-  return summarise(rows_of(std::move(runs)));
+  checked.report = summarise(rows_of(std::move(read.runs)));
+  checked.measured = std::move(read.measured);
+  return checked;
+}
+
+QString share_or_dash(const std::optional<double>& value) {
+  return value ? qt(percent(*value) + " %") : QStringLiteral("–");
+}
+
+QString signed_or_dash(const std::optional<double>& value) {
+  return value ? qt(signed_percent(*value) + " %") : QStringLiteral("–");
+}
+
+ErrorSummary errors_of(const CheckedRuns& checked, MeasuredOf of) {
+  std::vector<const ValidationRow*> rows;
+  for (std::size_t i = 0; i < checked.measured.size(); ++i) {
+    if (checked.measured[i] == of) rows.push_back(&checked.report.rows[i]);
+  }
+  return summary_of(rows);
+}
+
+QString text_of_runs(const ErrorSummary& runs) {
+  return AccuracyCheck::tr(
+             "%1 runs, %2 priced: mean error %3, median %4, bias %5; %6 inside the interval; "
+             "memory %7")
+      .arg(runs.rows)
+      .arg(runs.priced)
+      .arg(share_or_dash(runs.mape), share_or_dash(runs.median), signed_or_dash(runs.bias),
+           share_or_dash(runs.coverage), share_or_dash(runs.memory_mape));
+}
+
+QString text_of_operations(const ErrorSummary& operations) {
+  return AccuracyCheck::tr("%1 operations: mean error %2, median %3, bias %4")
+      .arg(operations.rows)
+      .arg(share_or_dash(operations.mape), share_or_dash(operations.median),
+           signed_or_dash(operations.bias));
 }
 
 double worst(const ValidationRow& row) { return row.error ? std::abs(*row.error) : -1; }
@@ -88,10 +141,7 @@ const AccuracyColumn kAccuracyColumns[] = {
     {QT_TRANSLATE_NOOP("trainyard::AccuracyModel", "Run"),
      [](const ValidationRow& row) { return qt(row.name); }, nullptr},
     {QT_TRANSLATE_NOOP("trainyard::AccuracyModel", "Error"),
-     [](const ValidationRow& row) {
-       return row.error ? qt(signed_percent(*row.error) + " %") : QStringLiteral("–");
-     },
-     worst},
+     [](const ValidationRow& row) { return signed_or_dash(row.error); }, worst},
     {QT_TRANSLATE_NOOP("trainyard::AccuracyModel", "Measured"),
      [](const ValidationRow& row) { return shown_or_dash(row.measured); },
      [](const ValidationRow& row) { return plain(row.measured); }},
@@ -99,9 +149,7 @@ const AccuracyColumn kAccuracyColumns[] = {
      [](const ValidationRow& row) { return shown_or_dash(row.predicted); },
      [](const ValidationRow& row) { return plain(row.predicted); }},
     {QT_TRANSLATE_NOOP("trainyard::AccuracyModel", "Memory error"),
-     [](const ValidationRow& row) {
-       return row.memory_error ? qt(signed_percent(*row.memory_error) + " %") : QStringLiteral("–");
-     },
+     [](const ValidationRow& row) { return signed_or_dash(row.memory_error); },
      [](const ValidationRow& row) {
        return row.memory_error ? std::abs(*row.memory_error) : kNone;
      }},
@@ -129,43 +177,58 @@ AccuracyCheck::~AccuracyCheck() = default;
 void AccuracyCheck::start(std::vector<std::filesystem::path> files) {
   Q_EMIT started();
   work_.start([this, files = std::move(files)](const std::atomic<bool>& stop) {
-    auto report = report_of(files, stop);
-    QString problem = report ? QString() : qt(report.error());
-    auto kept = report ? std::make_shared<const ValidationReport>(*std::move(report)) : nullptr;
+    auto checked = checked_runs(files, stop);
+    QString problem = checked ? QString() : qt(checked.error());
+    auto kept = checked ? std::make_shared<const CheckedRuns>(*std::move(checked)) : nullptr;
     return Background::Done([this, kept = std::move(kept), problem] { show(kept, problem); });
   });
 }
 
-void AccuracyCheck::show(std::shared_ptr<const ValidationReport> report, const QString& problem) {
+void AccuracyCheck::show(std::shared_ptr<const CheckedRuns> checked, const QString& problem) {
   problem_ = problem;
-  if (report) report_ = std::move(report);
+  if (checked) checked_ = std::move(checked);
   Q_EMIT finished();
+}
+
+std::shared_ptr<const ValidationReport> AccuracyCheck::report() const {
+  return checked_ ? std::shared_ptr<const ValidationReport>(checked_, &checked_->report) : nullptr;
+}
+
+std::vector<MeasuredOf> AccuracyCheck::measured() const {
+  return checked_ ? checked_->measured : std::vector<MeasuredOf>();
 }
 
 QString AccuracyCheck::summary() const {
   if (!problem_.isEmpty()) return problem_;
-  if (!report_)
+  if (!checked_)
     return tr("Open a file of measured runs or a profile to hold the predictions against it.");
-  const ErrorSummary& all = report_->all;
-  const auto share = [](const std::optional<double>& value) {
-    return value ? qt(percent(*value) + " %") : QStringLiteral("–");
-  };
-  return tr("%1 runs, %2 priced: mean error %3, median %4, bias %5; %6 inside the interval; memory "
-            "%7")
-      .arg(all.rows)
-      .arg(all.priced)
-      .arg(share(all.mape), share(all.median),
-           all.bias ? qt(signed_percent(*all.bias) + " %") : QStringLiteral("–"),
-           share(all.coverage), share(all.memory_mape));
+  QStringList parts;
+  if (checked_->priced < checked_->asked) {
+    parts.append(tr("Cancelled after %1 of %2 runs").arg(checked_->priced).arg(checked_->asked));
+  }
+  for (std::size_t i = 0; i < checked_->measured.size(); ++i) {
+    if (checked_->measured[i] != MeasuredOf::step) continue;
+    const ValidationRow& step = checked_->report.rows[i];
+    parts.append(tr("%1: measured %2, predicted %3 (%4)")
+                     .arg(qt(step.name), qt(with_unit(*step.measured)),
+                          qt(with_unit(*step.predicted)), signed_or_dash(step.error)));
+  }
+  const ErrorSummary operations = errors_of(*checked_, MeasuredOf::operation);
+  if (operations.rows > 0) parts.append(text_of_operations(operations));
+  const ErrorSummary runs = errors_of(*checked_, MeasuredOf::run);
+  if (runs.rows > 0 || parts.isEmpty()) parts.append(text_of_runs(runs));
+  return parts.join(QStringLiteral(". "));
 }
 
-void AccuracyModel::set_report(std::shared_ptr<const ValidationReport> report) {
+void AccuracyModel::set_report(std::shared_ptr<const ValidationReport> report,
+                               const std::vector<MeasuredOf>& measured) {
   beginResetModel();
   report_ = std::move(report);
   order_.resize(report_ ? report_->rows.size() : 0);
   std::iota(order_.begin(), order_.end(), std::size_t{0});
-  std::ranges::stable_sort(order_, std::greater<>(),
-                           [this](std::size_t i) { return worst(report_->rows[i]); });
+  std::ranges::stable_sort(order_, std::greater<>(), [&](std::size_t i) {
+    return std::pair(measured[i] == MeasuredOf::step, worst(report_->rows[i]));
+  });
   endResetModel();
 }
 

@@ -16,6 +16,11 @@ namespace trainyard {
 struct ValidationReport;
 struct ValidationRow;
 
+// What a row of a report is of: a run, or the step or an operation of a profile.
+enum class MeasuredOf { run, step, operation };
+
+struct CheckedRuns;
+
 class AccuracyCheck : public QObject {
   Q_OBJECT
  public:
@@ -26,7 +31,8 @@ class AccuracyCheck : public QObject {
   void cancel() { work_.stop(); }
   bool busy() const { return work_.busy(); }
   // nullptr: none yet.
-  const std::shared_ptr<const ValidationReport>& report() const { return report_; }
+  std::shared_ptr<const ValidationReport> report() const;
+  std::vector<MeasuredOf> measured() const;  // of the report's rows, in order
   const QString& problem() const { return problem_; }
   QString summary() const;
 
@@ -35,21 +41,23 @@ class AccuracyCheck : public QObject {
   void finished();
 
  private:
-  void show(std::shared_ptr<const ValidationReport> report, const QString& problem);
+  void show(std::shared_ptr<const CheckedRuns> checked, const QString& problem);
 
-  std::shared_ptr<const ValidationReport> report_;
+  std::shared_ptr<const CheckedRuns> checked_;
   QString problem_;
   Background work_;
 };
 
-// The rows of a report, worst first, and what they have in common.
+// The rows of a report, the steps of profiles and then the worst first, and what they have in
+// common.
 class AccuracyModel : public QAbstractTableModel {
   Q_OBJECT
  public:
   enum Role { sort_role = Qt::UserRole };
 
   explicit AccuracyModel(QObject* parent = nullptr) : QAbstractTableModel(parent) {}
-  void set_report(std::shared_ptr<const ValidationReport> report);
+  void set_report(std::shared_ptr<const ValidationReport> report,
+                  const std::vector<MeasuredOf>& measured);
   const ValidationRow& at(int row) const;
 
   int rowCount(const QModelIndex& parent = {}) const override;

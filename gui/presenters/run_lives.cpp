@@ -59,7 +59,8 @@ QString summary_of_lives(const Question& question, const Candidate& candidate,
   return text;
 }
 
-std::shared_ptr<const LivesAnswer> answer_of(const Question& question, const Candidate& candidate,
+std::shared_ptr<const LivesAnswer> answer_of(const std::shared_ptr<const Question>& question,
+                                             const Candidate& candidate,
                                              const LifeSettings& settings,
                                              const std::vector<Life>& lives) {
   const Campaign campaign = summary_of(lives);
@@ -83,7 +84,13 @@ std::shared_ptr<const LivesAnswer> answer_of(const Question& question, const Can
     answer->spread_unit = QStringLiteral("%");
     answer->spread_name = RunLives::tr("Goodput, over the simulated lives of the run");
   }
-  answer->summary = summary_of_lives(question, candidate, settings, campaign);
+  answer->question = question;
+  answer->summary = summary_of_lives(*question, candidate, settings, campaign);
+  const int asked = question->scenario.run.runs;
+  if (std::cmp_less(lives.size(), asked)) {
+    answer->summary = RunLives::tr("Cancelled after %1 of %2 runs. %3")
+                          .arg(qt(count(std::ssize(lives))), qt(count(asked)), answer->summary);
+  }
   return answer;
 }
 
@@ -110,7 +117,7 @@ void RunLives::start(std::shared_ptr<const Question> question, const Candidate& 
       if (lives.empty()) {
         problem = tr("Cancelled before the first run.");
       } else {
-        answer = answer_of(*question, candidate, *settings, lives);
+        answer = answer_of(question, candidate, *settings, lives);
       }
     } else {
       problem = qt(settings.error());

@@ -8,9 +8,12 @@
 #include "gui/presenters/accuracy_check.h"
 #include "gui/presenters/plan_search.h"
 #include "gui/presenters/run_lives.h"
+#include "model/program/profile.h"
 #include "scenarios/question.h"
+#include "scenarios/readable.h"
 #include "scenarios/scenario_text.h"
 #include "scenarios/validation.h"
+#include "scenarios/write/profile.h"
 #include "tests/gui/application.h"
 
 namespace trainyard {
@@ -34,7 +37,7 @@ TEST(AccuracyCheck, ShowsTheWorstRunFirst) {
   AccuracyModel model;
   const QAbstractItemModelTester tester(&model,
                                         QAbstractItemModelTester::FailureReportingMode::Fatal);
-  model.set_report(check.report());
+  model.set_report(check.report(), check.measured());
   ASSERT_EQ(model.rowCount(), 2);
   // The same job: what took 1000 times as long is further from one prediction or the other.
   const double first = std::abs(*model.at(0).error);
@@ -47,6 +50,43 @@ TEST(AccuracyCheck, NamesTheFileThatIsNoDocument) {
   check.start({written("no.json", "{\n oops")});
   ASSERT_TRUE(wait_until([&] { return !check.problem().isEmpty(); }));
   EXPECT_TRUE(check.summary().contains(QStringLiteral("no.json: line 2")));
+}
+
+TEST(AccuracyCheck, SaysOfHowManyRunsItWasCancelled) {
+  std::string runs = "[" + measured_run("0", "1");
+  for (int i = 1; i < 400; ++i) runs += ", " + measured_run(std::to_string(i), "1");
+  AccuracyCheck check;
+  check.start({written("many-runs.json", runs + "]")});
+  check.cancel();
+  ASSERT_TRUE(wait_until([&] { return check.report() != nullptr; }));
+  const std::size_t priced = check.report()->rows.size();
+  ASSERT_LT(priced, 400u);
+  EXPECT_TRUE(
+      check.summary().startsWith(QStringLiteral("Cancelled after %1 of 400 runs").arg(priced)))
+      << check.summary().toStdString();
+}
+
+// Two operations that were far off, in a step that was not: the step is what one asks for.
+TEST(AccuracyCheck, HasTheStepOfAProfileBeforeItsOperations) {
+  Profile profile{.name = "two ranks", .backend = "cpu"};
+  profile.steps = {{.time = Seconds(2)}};
+  profile.predicted_step_time = Seconds(2.2);
+  profile.operations = {
+      {.operation = "norm", .tasks = 1, .measured = Seconds(1), .predicted = Seconds(3)},
+      {.operation = "linear", .tasks = 1, .measured = Seconds(1), .predicted = Seconds(0.5)}};
+  AccuracyCheck check;
+  check.start({written("of-a-run.json", profile_document(profile))});
+  ASSERT_TRUE(wait_until([&] { return !check.busy(); }));
+  ASSERT_NE(check.report(), nullptr) << check.problem().toStdString();
+  AccuracyModel model;
+  model.set_report(check.report(), check.measured());
+  ASSERT_EQ(model.rowCount(), 3);
+  EXPECT_EQ(model.at(0).name, "step of two ranks");
+  EXPECT_EQ(model.at(1).name, "stage 0: norm");
+  // (3 − 1) / 1 and (0.5 − 1) / 1.
+  EXPECT_EQ(check.summary(),
+            "step of two ranks: measured 2.000 s, predicted 2.200 s (+10.0 %). "
+            "2 operations: mean error 125.0 %, median 125.0 %, bias +75.0 %");
 }
 
 // To the bit: it prices plans by the evaluator of every other search.
@@ -133,6 +173,25 @@ TEST(LossTree, AddsUpFromTheLeavesToTheRun) {
   EXPECT_EQ(run.siblingAtColumn(LossModel::share_column).data().toString(),
             QStringLiteral("100.0 %"));
   EXPECT_GE(model.rowCount(run), 3);
+}
+
+TEST(RunLives, SaysAfterHowManyRunsItWasCancelled) {
+  auto question = std::make_shared<Question>(*question_of(R"({"trainyard": "scenario/1",
+    "model": "llama-3.1-8b", "cluster": {"node": "dgx-h100-80gb", "nodes": 2},
+    "training": {"global_batch": 64, "sequence_length": 4096}, "plan": {"tensor_parallel": 2},
+    "reliability": {"device_mtbf": "20 days"},
+    "run": {"work": "100 days", "runs": 100000}})",
+                                                          "a.json"));
+  const Plan plan = *requested_plan(question->scenario, question->job);
+  RunLives lives;
+  QObject::connect(&lives, &RunLives::progressed, &lives, &RunLives::cancel);
+  lives.start(question, {plan, estimate(question->job, plan)});
+  ASSERT_TRUE(wait_until([&] { return lives.answer() != nullptr; }))
+      << lives.problem().toStdString();
+  const QString head = QStringLiteral("Cancelled after %1 of 100,000 runs. Goodput")
+                           .arg(QString::fromStdString(count(std::ssize(lives.answer()->days))));
+  EXPECT_TRUE(lives.answer()->summary.startsWith(head)) << lives.answer()->summary.toStdString();
+  EXPECT_EQ(lives.answer()->question, question);
 }
 
 TEST(RunLives, SaysWhatTheScenarioMustHave) {
