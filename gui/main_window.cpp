@@ -8,6 +8,7 @@
 #include <QMenuBar>
 #include <QMessageBox>
 #include <QMimeData>
+#include <QPointer>
 #include <QSettings>
 #include <QSplitter>
 #include <QStandardPaths>
@@ -83,9 +84,9 @@ MainWindow::~MainWindow() = default;
 
 void MainWindow::make_pages() {
   scenario_page_ = new ScenarioPage(*document_);
-  explore_page_ = new ExplorePage(*explore_);
+  explore_page_ = new ExplorePage(*document_, *explore_);
   plan_page_ = new PlanPage(*document_, *search_);
-  timeline_page_ = new TimelinePage(*play_);
+  timeline_page_ = new TimelinePage(*document_, *play_);
   pages_->setDocumentMode(true);
   pages_->addTab(scenario_page_, tr("Scenario"));
   pages_->addTab(explore_page_, tr("Explore"));
@@ -96,7 +97,7 @@ void MainWindow::make_pages() {
   pages_->addTab(accuracy_page_, tr("Accuracy"));
   sweep_page_ = new SweepPage(*document_, *sweep_);
   pages_->addTab(sweep_page_, tr("Sweep"));
-  auto* goodput_page = new GoodputPage(*lives_);
+  auto* goodput_page = new GoodputPage(*document_, *lives_);
   pages_->addTab(goodput_page, tr("Goodput"));
   connect(goodput_page, &GoodputPage::simulate_asked, this, &MainWindow::live_explored);
   make_execute_page();
@@ -151,7 +152,8 @@ void MainWindow::make_file_menu() {
   });
   file->addAction(tr("&Open …"), QKeySequence::Open, this, &MainWindow::choose_file);
   recent_ = file->addMenu(tr("Open &recent"));
-  connect(recent_, &QMenu::aboutToShow, this, &MainWindow::show_recent);
+  // Before the menu above it is shown: one that is disabled is never about to be.
+  connect(file, &QMenu::aboutToShow, this, &MainWindow::show_recent);
   file->addSeparator();
   file->addAction(tr("&Save"), QKeySequence::Save, this, &MainWindow::save);
   file->addAction(tr("Save &as …"), QKeySequence::SaveAs, this, &MainWindow::save_as);
@@ -268,17 +270,40 @@ void MainWindow::choose_file() {
   if (!file.isEmpty()) open_file(path_of(file));
 }
 
+// What is being typed into a field is part of the document from here on. The focus stays where it
+// was, unless the field is gone.
+void MainWindow::end_editing() {
+  const QPointer<QWidget> typing = focusWidget();
+  if (!typing) return;
+  typing->clearFocus();
+  if (typing && typing->isVisible() && focusWidget() == nullptr) typing->setFocus();
+}
+
 bool MainWindow::save() {
-  return document_->file().empty() ? save_as() : save_to(document_->file());
+  end_editing();
+  if (document_->file().empty()) return save_as();
+  return may_overwrite() && save_to(document_->file());
+}
+
+bool MainWindow::may_overwrite() {
+  if (!document_->changed_on_disk()) return true;
+  const auto answer = QMessageBox::warning(
+      this, tr("Changed meanwhile"),
+      tr("%1 was changed by another program since it was read here. Saving replaces that.")
+          .arg(document_->title()),
+      QMessageBox::Save | QMessageBox::Cancel, QMessageBox::Cancel);
+  return answer == QMessageBox::Save;
 }
 
 bool MainWindow::save_as() {
+  end_editing();
   const QString file = QFileDialog::getSaveFileName(
       this, tr("Save the scenario"), path_text(document_->file()), tr("Documents (*.json)"));
   return !file.isEmpty() && save_to(path_of(file));
 }
 
 bool MainWindow::may_leave() {
+  end_editing();
   if (!document_->modified()) return true;
   const auto answer = QMessageBox::warning(
       this, tr("Unsaved changes"), tr("%1 has changes that are not saved.").arg(document_->title()),

@@ -72,6 +72,8 @@ class MainWindow : public QMainWindow {
   void say(const QString& message);
   void choose_file();
   void take(const std::filesystem::path& file);  // that was dropped
+  void end_editing();
+  bool may_overwrite();  // asks where another program has written the file
   bool save();
   bool save_as();
   bool may_leave();  // asks where there is something to lose

@@ -244,6 +244,14 @@ Expected<std::string> with_plan(std::string_view text, const Plan& plan) {
   return with_value(text, "/plan", json);
 }
 
+std::string text_without_plan(std::string_view text) {
+  auto document = parse_json(text);
+  if (!document || !document->is_object()) return std::string(text);
+  document->erase("plan");
+  document->erase("name");
+  return document->dump();
+}
+
 Expected<std::string> with_document(std::string_view text, const std::filesystem::path& file,
                                     const std::filesystem::path& other) {
   const auto kind = kind_at(other);

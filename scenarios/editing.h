@@ -39,6 +39,10 @@ Expected<std::string> with_typed(std::string_view text, std::string_view pointer
 // The text with its plan replaced.
 Expected<std::string> with_plan(std::string_view text, const Plan& plan);
 
+// What two documents have equal that differ in their plan, their name and their layout only: what
+// is asked is the same. A text that does not parse is its own.
+std::string text_without_plan(std::string_view text);
+
 // The document `text` at `file` with another one put where its kind belongs: a model, node, fabric
 // or stack document, a Hugging Face config. Empty: the other one is a scenario itself.
 Expected<std::string> with_document(std::string_view text, const std::filesystem::path& file,

@@ -17,6 +17,7 @@
 #include "gui/pages/plan_controls.h"
 #include "gui/presenters/answer.h"
 #include "gui/presenters/explore.h"
+#include "gui/presenters/scenario_document.h"
 #include "gui/presenters/variants_model.h"
 #include "planner/request.h"
 #include "scenarios/question.h"
@@ -34,8 +35,9 @@ QLabel* heading(const QString& text) {
 
 }  // namespace
 
-ExplorePage::ExplorePage(Explore& explore, QWidget* parent)
+ExplorePage::ExplorePage(ScenarioDocument& document, Explore& explore, QWidget* parent)
     : QWidget(parent),
+      document_(document),
       explore_(explore),
       controls_(new PlanControls),
       plan_(new QLabel),
@@ -83,6 +85,7 @@ QWidget* ExplorePage::make_controls() {
 }
 
 QWidget* ExplorePage::make_answer() {
+  plan_->setObjectName(QStringLiteral("explored_plan"));
   plan_->setTextInteractionFlags(Qt::TextSelectableByMouse);
   plan_->setWordWrap(true);
   limits_->setWordWrap(true);
@@ -154,7 +157,8 @@ QWidget* ExplorePage::make_variants() {
 void ExplorePage::show_answer() {
   const auto& candidate = explore_.candidate();
   controls_->show_controls(explore_.controls());
-  variants_->set_now(candidate);
+  variants_->set_now(candidate, explore_.question());
+  variants_->mark([this](const auto& question) { return document_.still_asks(question); });
   use_->setEnabled(candidate.has_value());
   remedies_->clear();
   if (!candidate) {
@@ -166,7 +170,9 @@ void ExplorePage::show_answer() {
     return;
   }
   const Cluster& cluster = explore_.question()->job.job.cluster;
-  plan_->setText(plan_text(candidate->plan));
+  const QString origin = explore_.origin();
+  plan_->setText(plan_text(candidate->plan) +
+                 (origin.isEmpty() ? origin : QLatin1Char('\n') + origin));
   cards_->show_lines(answer_lines(*candidate, cluster));
   breakdown_->set_parts(breakdown_bar(candidate->estimate));
   memory_->set_stages(memory_bars(candidate->estimate), cluster.device.memory.value());
@@ -192,7 +198,9 @@ void ExplorePage::show_remedies() {
   int at = 0;
   for (const Remedy& remedy : explore_.remedies().plans) add(remedy, at++);
   if (at == 0) {
-    auto* none = new QListWidgetItem(tr("No neighbouring plan is faster."), remedies_);
+    auto* none = new QListWidgetItem(
+        before.feasible ? tr("No neighbouring plan is faster.") : tr("No neighbouring plan fits."),
+        remedies_);
     none->setFlags(Qt::ItemIsEnabled);
     none->setData(Qt::UserRole, -1);
   }

@@ -18,12 +18,13 @@ class BreakdownBar;
 class Explore;
 class MemoryBars;
 class PlanControls;
+class ScenarioDocument;
 class VariantsModel;
 
 class ExplorePage : public QWidget {
   Q_OBJECT
  public:
-  ExplorePage(Explore& explore, QWidget* parent = nullptr);
+  ExplorePage(ScenarioDocument& document, Explore& explore, QWidget* parent = nullptr);
 
  Q_SIGNALS:
   void use_asked();       // the plan is to become the scenario's
@@ -37,6 +38,7 @@ class ExplorePage : public QWidget {
   QWidget* make_answer();
   QWidget* make_variants();
 
+  ScenarioDocument& document_;
   Explore& explore_;
   PlanControls* controls_;
   QLabel* plan_;

@@ -14,11 +14,13 @@
 #include "gui/charts/histogram.h"
 #include "gui/presenters/loss_tree.h"
 #include "gui/presenters/run_lives.h"
+#include "gui/presenters/scenario_document.h"
 
 namespace trainyard {
 
-GoodputPage::GoodputPage(RunLives& lives, QWidget* parent)
+GoodputPage::GoodputPage(ScenarioDocument& document, RunLives& lives, QWidget* parent)
     : QWidget(parent),
+      document_(document),
       lives_(lives),
       simulate_(new QPushButton(tr("Simulate runs"))),
       cancel_(new QPushButton(tr("Cancel"))),
@@ -68,6 +70,7 @@ GoodputPage::GoodputPage(RunLives& lives, QWidget* parent)
     progress_->setValue(static_cast<int>(std::lround(share * 1000)));
   });
   connect(&lives_, &RunLives::finished, this, &GoodputPage::show_answer);
+  connect(&document_, &ScenarioDocument::changed, this, &GoodputPage::show_summary);
   show_answer();
 }
 
@@ -98,8 +101,13 @@ void GoodputPage::show_answer() {
   dates_->set_values(answer ? answer->spread : std::vector<double>(),
                      answer ? answer->spread_unit : QString());
   spread_->setText(answer ? answer->spread_name : tr("How long the run takes"));
-  if (answer) {
-    summary_->setText(answer->summary);
+  show_summary();
+}
+
+void GoodputPage::show_summary() {
+  if (lives_.busy()) return;
+  if (const auto& answer = lives_.answer()) {
+    summary_->setText(document_.age_of(answer->question) + answer->summary);
   } else if (!lives_.problem().isEmpty()) {
     summary_->setText(lives_.problem());
   } else {

@@ -15,11 +15,12 @@ class BreakdownBar;
 class Histogram;
 class LossModel;
 class RunLives;
+class ScenarioDocument;
 
 class GoodputPage : public QWidget {
   Q_OBJECT
  public:
-  GoodputPage(RunLives& lives, QWidget* parent = nullptr);
+  GoodputPage(ScenarioDocument& document, RunLives& lives, QWidget* parent = nullptr);
 
  Q_SIGNALS:
   void simulate_asked();
@@ -27,7 +28,9 @@ class GoodputPage : public QWidget {
  private:
   QWidget* make_losses();
   void show_answer();
+  void show_summary();
 
+  ScenarioDocument& document_;
   RunLives& lives_;
   QPushButton *simulate_, *cancel_;
   QProgressBar* progress_;

@@ -80,6 +80,10 @@ PlanPage::PlanPage(ScenarioDocument& document, PlanSearch& search, QWidget* pare
   connect(&search_, &PlanSearch::started, this, &PlanPage::show_started);
   connect(&search_, &PlanSearch::progressed, this, &PlanPage::show_progress);
   connect(&search_, &PlanSearch::finished, this, &PlanPage::show_answer);
+  connect(&document_, &ScenarioDocument::changed, this, [this] {
+    show_status();
+    show_selection();
+  });
   show_selection();
 }
 
@@ -182,12 +186,13 @@ QWidget* PlanPage::make_actions() {
     button->setObjectName(QLatin1String(name));
     connect(button, &QPushButton::clicked, this, asked);
     row->addWidget(button);
+    return button;
   };
-  add(tr("Use in the scenario"), "use", &PlanPage::use_asked);
+  of_this_scenario_.push_back(add(tr("Use in the scenario"), "use", &PlanPage::use_asked));
   add(tr("Explore"), "explore", &PlanPage::explore_asked);
   add(tr("Simulate"), "simulate", &PlanPage::simulate_asked);
   add(tr("Run …"), "run", &PlanPage::run_asked);
-  add(tr("Export …"), "export", &PlanPage::export_asked);
+  of_this_scenario_.push_back(add(tr("Export …"), "export", &PlanPage::export_asked));
   row->addStretch(1);
   return bar;
 }
@@ -241,25 +246,33 @@ void PlanPage::show_answer() {
   start_->setEnabled(true);
   cancel_->setEnabled(false);
   progress_->setValue(progress_->maximum());
-  if (!search_.problem().isEmpty()) return status_->setText(search_.problem());
+  show_status();
+  if (!search_.problem().isEmpty()) return;
   model_->set_answer(search_.answer());
   table_->resizeColumnsToContents();
+  show_scatter();
+  if (model_->rowCount() > 0) select_row(0);
+  show_selection();
+}
+
+void PlanPage::show_status() {
+  if (search_.busy()) return;  // what it says is how far that is
+  if (!search_.problem().isEmpty()) return status_->setText(search_.problem());
+  if (!search_.answer()) return;
   const SearchAnswer& answer = *search_.answer();
   const SearchResult& result = answer.result;
   QString text = tr("%1 combinations considered of %2, %3 plans priced")
                      .arg(qt(count(result.considered)), qt(count(result.space_size)),
                           qt(count(result.evaluated)));
-  if (result.optimal) {
+  if (result.plans.empty()) {
+    text += tr(". None fits; these miss the memory by the least.");
+  } else if (result.optimal) {
     text += tr("; the first is the best of the space.");
   } else {
     text += tr("; at most %1 can still be gained.").arg(percent_text(result.gap));
   }
   if (answer.cancelled) text = tr("Cancelled. ") + text;
-  if (result.plans.empty()) text += tr(" None fits; these miss the memory by the least.");
-  status_->setText(text);
-  show_scatter();
-  if (model_->rowCount() > 0) select_row(0);
-  show_selection();
+  status_->setText(document_.age_of(answer.question) + text);
 }
 
 void PlanPage::show_scatter() {
@@ -292,11 +305,16 @@ void PlanPage::show_selection() {
   const QModelIndex now = filter_->mapToSource(table_->currentIndex());
   scatter_->select(now.row());
   const SearchAnswer& answer = *model_->answer();
+  // Both would join a plan to another scenario than the one that it was found for.
+  for (QPushButton* button : of_this_scenario_) {
+    button->setEnabled(document_.still_asks(answer.question));
+  }
   const Cluster& cluster = answer.question->job.job.cluster;
   const QString head = plan_text(candidate->plan) + QLatin1Char('\n');
-  why_->setText(head + (now.row() == 0
-                            ? tr("The best plan. %1").arg(limits_text(*candidate, cluster))
-                            : why_not_text(model_->at(0), *candidate, cluster)));
+  const QString first = candidate->estimate.feasible ? tr("The best plan. %1")
+                                                     : tr("It misses the memory by the least. %1");
+  why_->setText(head + (now.row() == 0 ? first.arg(limits_text(*candidate, cluster))
+                                       : why_not_text(model_->at(0), *candidate, cluster)));
 }
 
 // A plan that the filter hides is chosen all the same: the filter goes.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <QWidget>
+#include <vector>
 
 class QComboBox;
 class QLabel;
@@ -47,6 +48,7 @@ class PlanPage : public QWidget {
   void show_progress(const SearchProgress& progress);
   void show_started();
   void show_answer();
+  void show_status();
   void show_scatter();
   void show_selection();
   void select_row(int row);
@@ -63,6 +65,7 @@ class PlanPage : public QWidget {
   CandidateFilter* filter_;
   QTableView* table_;
   Scatter* scatter_;
+  std::vector<QPushButton*> of_this_scenario_;  // of the actions; before them: they fill it
   QWidget* actions_;
   QSplitter* splitter_;
 };

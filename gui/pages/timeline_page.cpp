@@ -14,6 +14,7 @@
 
 #include "gui/charts/gantt.h"
 #include "gui/presenters/answer.h"
+#include "gui/presenters/scenario_document.h"
 #include "gui/presenters/step_play.h"
 #include "gui/presenters/text.h"
 #include "gui/presenters/timeline_scene.h"
@@ -23,8 +24,9 @@
 
 namespace trainyard {
 
-TimelinePage::TimelinePage(StepPlay& play, QWidget* parent)
+TimelinePage::TimelinePage(ScenarioDocument& document, StepPlay& play, QWidget* parent)
     : QWidget(parent),
+      document_(document),
       play_(play),
       gantt_(new Gantt),
       network_(new QComboBox),
@@ -58,6 +60,7 @@ TimelinePage::TimelinePage(StepPlay& play, QWidget* parent)
     summary_->setText(tr("Working … %1").arg(percent_text(fraction)));
   });
   connect(&play_, &StepPlay::finished, this, &TimelinePage::show_step);
+  connect(&document_, &ScenarioDocument::changed, this, &TimelinePage::show_summary);
   connect(gantt_, &Gantt::pointed, this, &TimelinePage::show_details);
   show_step();
 }
@@ -139,15 +142,24 @@ void TimelinePage::show_step() {
   gantt_->set_scene(step ? step->scene : nullptr);
   shares_->clear();
   show_details({});
-  if (!step) {
-    summary_->setText(play_.problem().isEmpty()
-                          ? tr("The simulator plays the plan of the Explore page; a trace of "
-                               "a run or a simulation can be opened.")
-                          : play_.problem());
-    return;
-  }
-  summary_->setText(play_.problem().isEmpty() ? step->summary : play_.problem());
+  show_summary();
+  if (!step) return;
   for (const QString& share : step->shares) shares_->addItem(share);
+}
+
+void TimelinePage::show_summary() {
+  if (play_.busy()) return;  // what it says is how far that is
+  const auto& step = play_.step();
+  if (!play_.problem().isEmpty()) {
+    summary_->setText(play_.problem());
+  } else if (!step) {
+    summary_->setText(
+        tr("The simulator plays the plan of the Explore page; a trace of a run or a simulation can "
+           "be opened."));
+  } else {
+    const bool is_trace = step->question == nullptr;
+    summary_->setText((is_trace ? QString() : document_.age_of(step->question)) + step->summary);
+  }
 }
 
 void TimelinePage::show_details(const QString& details) {

@@ -20,12 +20,13 @@ class QSplitter;
 namespace trainyard {
 
 class Gantt;
+class ScenarioDocument;
 class StepPlay;
 
 class TimelinePage : public QWidget {
   Q_OBJECT
  public:
-  TimelinePage(StepPlay& play, QWidget* parent = nullptr);
+  TimelinePage(ScenarioDocument& document, StepPlay& play, QWidget* parent = nullptr);
 
   Gantt& gantt() { return *gantt_; }
   bool plays_messages() const;
@@ -45,6 +46,7 @@ class TimelinePage : public QWidget {
   QWidget* make_side();
   void show_started();
   void show_step();
+  void show_summary();
   void show_details(const QString& details);
   void find_next();
   void show_found(std::optional<std::uint32_t> slice, const QString& text);
@@ -52,6 +54,7 @@ class TimelinePage : public QWidget {
   void choose_export();
   void end_export(const QString& message);
 
+  ScenarioDocument& document_;
   StepPlay& play_;
   Gantt* gantt_;
   QComboBox *network_, *ranks_;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "gui/presenters/text.h"
+#include "model/schedule/schedule.h"
 #include "planner/explain.h"
 #include "scenarios/readable.h"
 
@@ -30,21 +31,25 @@ AnswerLine money_line(const Estimate& estimate) {
           tr("a step, %1").arg(energy)};
 }
 
-AnswerLine memory_line(const Estimate& estimate, const Cluster& cluster) {
-  QString where = tr("of %1, stage %2 is the fullest")
-                      .arg(shown(cluster.device.memory))
-                      .arg(estimate.fullest_stage);
-  if (estimate.host_memory > Bytes(0)) {
-    where += tr("; %1 on a node's hosts").arg(shown(estimate.host_memory));
-  }
-  return {tr("Memory"), shown(estimate.peak_memory),
-          estimate.feasible ? where : tr("does not fit: ") + where, !estimate.feasible};
-}
-
 QString missing_text(const Infeasible& missing) {
   const QString where =
       missing.on_hosts ? tr("the hosts of a node need") : tr("stage %1 needs").arg(missing.stage);
   return tr("%1 %2 of %3").arg(where, shown(missing.required), shown(missing.available));
+}
+
+AnswerLine memory_line(const Estimate& estimate, const Cluster& cluster) {
+  const auto missing = infeasibility(estimate, cluster);
+  const bool hosts_are_full = missing && missing->on_hosts;
+  QString where = tr("of %1, stage %2 is the fullest")
+                      .arg(shown(cluster.device.memory))
+                      .arg(estimate.fullest_stage);
+  if (hosts_are_full) {
+    where += tr("; does not fit: %1").arg(missing_text(*missing));
+  } else if (estimate.host_memory > Bytes(0)) {
+    where += tr("; %1 on a node's hosts").arg(shown(estimate.host_memory));
+  }
+  if (missing && !hosts_are_full) where = tr("does not fit: ") + where;
+  return {tr("Memory"), shown(estimate.peak_memory), where, !estimate.feasible};
 }
 
 struct MemoryPart {
@@ -64,6 +69,26 @@ constexpr MemoryPart kMemoryParts[] = {
     {"runtime", QT_TRANSLATE_NOOP("Answer", "runtime"), &MemoryByKind::runtime},
     {"fragmentation", QT_TRANSLATE_NOOP("Answer", "fragmentation"), &MemoryByKind::fragmentation},
 };
+
+// What is no degree, where it is not the default.
+QString choices_text(const Plan& plan) {
+  const QString between = QString::fromUtf8(" · ");
+  QString text;
+  if (plan.recompute != Recompute{}) {
+    text += between + tr("recompute %1").arg(recompute_text(plan.recompute));
+  }
+  const std::string_view usual = plan.virtual_stages > 1 ? "interleaved-1f1b" : "1f1b";
+  if (plan.schedule != nullptr && plan.schedule->name != usual) {
+    text += between + qt(plan.schedule->name);
+  }
+  if (plan.offload != Offload{}) {
+    text += between + tr("offload: %1").arg(offload_text(plan.offload));
+  }
+  if (plan.rank_order != Plan().rank_order) {
+    text += between + tr("ranks %1").arg(qt(plan.rank_order));
+  }
+  return text;
+}
 
 QString share_of(Seconds part, Seconds whole) { return percent_text(part / whole); }
 
@@ -146,19 +171,49 @@ QString remedy_text(const Remedy& remedy, const Estimate& before) {
   return tr("%1: %2%3").arg(qt(remedy.change), time, memory);
 }
 
+QString recompute_text(const Recompute& recompute) {
+  const QString name = qt(name_of(recompute.mode));
+  return recompute.full_layers > 0 ? QStringLiteral("%1 %2").arg(name).arg(recompute.full_layers)
+                                   : name;
+}
+
+QString offload_text(const Offload& offload) {
+  QStringList parts;
+  const auto add = [&parts](const QString& what, OffloadTarget where) {
+    if (where == OffloadTarget::host) parts.append(tr("%1 on host").arg(what));
+    if (where == OffloadTarget::nvme) parts.append(tr("%1 on NVMe").arg(what));
+  };
+  add(tr("parameters"), offload.parameters);
+  add(tr("gradients"), offload.gradients);
+  add(tr("optimizer"), offload.optimizer);
+  add(offload.activation_layers > 0 ? tr("activations of %1 layers").arg(offload.activation_layers)
+                                    : tr("activations"),
+      offload.activations);
+  return parts.isEmpty() ? tr("none") : parts.join(QStringLiteral(", "));
+}
+
+bool shards_in_groups(const Plan& plan) {
+  return plan.zero_stage > 0 && plan.sharding_group != plan.data_parallel * plan.context_parallel;
+}
+
 QString plan_text(const Plan& plan) {
   std::string text = fmt::format("TP {}", plan.tensor_parallel);
   const auto add = [&text](const char* name, int degree) {
     if (degree > 1) text += fmt::format(" · {} {}", name, degree);
   };
   add("CP", plan.context_parallel);
+  if (plan.context_parallel > 1 &&
+      plan.context_parallel_algorithm != Plan().context_parallel_algorithm) {
+    text += fmt::format(" by {}", name_of(plan.context_parallel_algorithm));
+  }
   add("PP", plan.pipeline_parallel);
   add("VP", plan.virtual_stages);
   text += fmt::format(" · DP {}", plan.data_parallel);
   add("EP", plan.expert_parallel);
   add("ETP", plan.expert_tensor_parallel);
   text += fmt::format(" · micro-batch {} · ZeRO {}", plan.micro_batch, plan.zero_stage);
-  return qt(text);
+  if (shards_in_groups(plan)) text += fmt::format(" in groups of {}", plan.sharding_group);
+  return qt(text) + choices_text(plan);
 }
 
 QString why_not_text(const Candidate& winner, const Candidate& other, const Cluster& cluster) {
@@ -167,11 +222,13 @@ QString why_not_text(const Candidate& winner, const Candidate& other, const Clus
   if (lost.memory) {
     lines.append(tr("Does not fit: %1.").arg(missing_text(*lost.memory)));
   }
+  const QString first =
+      winner.estimate.feasible ? tr("the best plan") : tr("the one that misses the least");
   const QString share = percent_text(lost.lost / winner.estimate.step_time);
   if (lost.lost > Seconds(0)) {
-    lines.append(tr("%1 slower than the best plan (%2).").arg(shown(lost.lost), share));
+    lines.append(tr("%1 slower than %2 (%3).").arg(shown(lost.lost), first, share));
   } else {
-    lines.append(tr("As fast as the best plan, or faster by %1.").arg(shown(-lost.lost)));
+    lines.append(tr("As fast as %1, or faster by %2.").arg(first, shown(-lost.lost)));
   }
   constexpr std::size_t kShown = 6;
   for (std::size_t i = 0; i < lost.differences.size() && i < kShown; ++i) {

@@ -36,8 +36,12 @@ std::vector<StageBar> memory_bars(const Estimate& estimate);
 // "Most of the step is …", in a sentence or two.
 QString limits_text(const Candidate& candidate, const Cluster& cluster);
 QString remedy_text(const Remedy& remedy, const Estimate& before);
-// "TP 8 · PP 16 · …"
+// "TP 8 · PP 16 · …", and what the plan has otherwise than a document that says nothing of it.
 QString plan_text(const Plan& plan);
+QString recompute_text(const Recompute& recompute);  // "full 4"
+QString offload_text(const Offload& offload);        // "optimizer on host"; "none"
+// Whether dense states are sharded among fewer ranks than there are.
+bool shards_in_groups(const Plan& plan);
 // Why `other` is not the best plan.
 QString why_not_text(const Candidate& winner, const Candidate& other, const Cluster& cluster);
 

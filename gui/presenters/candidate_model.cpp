@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "gui/presenters/answer.h"
 #include "gui/presenters/plan_figures.h"
 #include "gui/presenters/plan_search.h"
 #include "gui/presenters/text.h"
@@ -27,14 +28,38 @@ int figure_axes() {
       std::ranges::count(plan_figures(), PlanFigure::Kind::axis, &PlanFigure::kind));
 }
 
-QString recompute_text(const Recompute& recompute) {
-  const QString name = qt(name_of(recompute.mode));
-  return recompute.full_layers > 0 ? QStringLiteral("%1 %2").arg(name).arg(recompute.full_layers)
-                                   : name;
-}
+// Choices of a plan that most answers have alike: a column only where plans differ in them.
+struct PlanChoice {
+  const char* head;
+  QString (*text)(const Plan& plan);
+};
 
-QString name_text(const Plan& plan, int column) {
-  return column == recompute_column ? recompute_text(plan.recompute) : qt(plan.schedule->name);
+constexpr PlanChoice kPlanChoices[] = {
+    {QT_TRANSLATE_NOOP("trainyard::CandidateModel", "CP by"),
+     [](const Plan& plan) {
+       return plan.context_parallel > 1 ? qt(name_of(plan.context_parallel_algorithm))
+                                        : QStringLiteral("–");
+     }},
+    {QT_TRANSLATE_NOOP("trainyard::CandidateModel", "Shards"),
+     [](const Plan& plan) {
+       return shards_in_groups(plan) ? QString::number(plan.sharding_group)
+                                     : CandidateModel::tr("all");
+     }},
+    {QT_TRANSLATE_NOOP("trainyard::CandidateModel", "Offload"),
+     [](const Plan& plan) { return offload_text(plan.offload); }},
+    {QT_TRANSLATE_NOOP("trainyard::CandidateModel", "Rank order"),
+     [](const Plan& plan) { return qt(plan.rank_order); }},
+};
+
+std::vector<int> choices_that_vary(const std::vector<Candidate>& candidates) {
+  std::vector<int> vary;
+  for (int i = 0; i < static_cast<int>(std::size(kPlanChoices)); ++i) {
+    const auto differs = [&](const Candidate& candidate) {
+      return kPlanChoices[i].text(candidate.plan) != kPlanChoices[i].text(candidates.front().plan);
+    };
+    if (std::ranges::any_of(candidates, differs)) vary.push_back(i);
+  }
+  return vary;
 }
 
 }  // namespace
@@ -43,12 +68,14 @@ void CandidateModel::set_answer(std::shared_ptr<const SearchAnswer> answer) {
   beginResetModel();
   answer_ = std::move(answer);
   over_goodput_.clear();
+  choices_.clear();
   if (answer_) {
     const PreparedJob& job = answer_->question->job;
     for (const Candidate& candidate : answer_->candidates()) {
       over_goodput_.push_back(objective_value(job, answer_->options.valuation, Objective::goodput,
                                               candidate.plan, candidate.estimate));
     }
+    choices_ = choices_that_vary(answer_->candidates());
   }
   endResetModel();
 }
@@ -101,7 +128,8 @@ int CandidateModel::rowCount(const QModelIndex& parent) const {
 }
 
 int CandidateModel::columnCount(const QModelIndex& parent) const {
-  return parent.isValid() ? 0 : kFigureColumns + int(more_columns);
+  return parent.isValid() ? 0
+                          : kFigureColumns + int(more_columns) + static_cast<int>(choices_.size());
 }
 
 QVariant CandidateModel::data(const QModelIndex& index, int role) const {
@@ -124,11 +152,17 @@ QVariant CandidateModel::data(const QModelIndex& index, int role) const {
 
 QVariant CandidateModel::more_data(int row, int column, int role) const {
   const bool shows = role == Qt::DisplayRole || role == sort_role;
-  if (column != goodput_column) return shows ? name_text(at(row).plan, column) : QVariant();
+  if (column != goodput_column) return shows ? choice_text(at(row).plan, column) : QVariant();
   const double value = axis_value(row, figure_axes());
   if (role == Qt::DisplayRole) return axis_text(figure_axes(), value);
   if (role == Qt::TextAlignmentRole) return QVariant(Qt::AlignRight | Qt::AlignVCenter);
   return shows ? QVariant(value) : QVariant();
+}
+
+QString CandidateModel::choice_text(const Plan& plan, int column) const {
+  if (column == recompute_column) return recompute_text(plan.recompute);
+  if (column == schedule_column) return qt(plan.schedule->name);
+  return kPlanChoices[choices_[static_cast<std::size_t>(column - more_columns)]].text(plan);
 }
 
 QVariant CandidateModel::headerData(int section, Qt::Orientation orientation, int role) const {
@@ -137,8 +171,11 @@ QVariant CandidateModel::headerData(int section, Qt::Orientation orientation, in
   }
   if (section >= kFigureColumns) {
     if (role != Qt::DisplayRole) return {};
-    if (section - kFigureColumns == goodput_column) return axis_name(figure_axes());
-    return section - kFigureColumns == recompute_column ? tr("Recompute") : tr("Schedule");
+    const int column = section - kFigureColumns;
+    if (column == goodput_column) return axis_name(figure_axes());
+    if (column == recompute_column) return tr("Recompute");
+    if (column == schedule_column) return tr("Schedule");
+    return tr(kPlanChoices[choices_[static_cast<std::size_t>(column - more_columns)]].head);
   }
   if (role == Qt::DisplayRole) return figure_of(section).shown_head();
   return role == Qt::ToolTipRole ? figure_of(section).shown_label() : QVariant();

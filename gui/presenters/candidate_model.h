@@ -43,8 +43,10 @@ class CandidateModel : public QAbstractTableModel {
 
  private:
   QVariant more_data(int row, int column, int role) const;
+  QString choice_text(const Plan& plan, int column) const;  // after the figures
 
   std::shared_ptr<const SearchAnswer> answer_;
+  std::vector<int> choices_;          // those in which plans differ: each has a column
   std::vector<double> over_goodput_;  // seconds: a step over the share of time that failures leave
 };
 

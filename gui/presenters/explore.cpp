@@ -61,6 +61,7 @@ Explore::~Explore() = default;
 
 void Explore::set_question(std::shared_ptr<const Question> question) {
   question_ = std::move(question);
+  is_rule_of_thumb_ = question_ && !question_->scenario.plan;
   if (question_) request_ = first_request(*question_);
   answer();
 }
@@ -75,12 +76,21 @@ void Explore::choose(const QString& key, int at) {
   const int value = control->values[static_cast<std::size_t>(at)];
   if (value == knob->get(request_)) return;
   request_ = turned(request_, *knob, value);
+  is_rule_of_thumb_ = false;
   answer();
 }
 
 void Explore::set_request(const PlanRequest& request) {
   request_ = request;
+  is_rule_of_thumb_ = false;
   answer();
+}
+
+QString Explore::origin() const {
+  if (!is_rule_of_thumb_ || !candidate_) return {};
+  return tr(
+      "The scenario has no plan: this is what a rule of thumb makes of it. The Plan page "
+      "searches for the best one, as the command does.");
 }
 
 void Explore::answer() {

@@ -47,6 +47,8 @@ class Explore : public QObject {
   // Nothing: there is no question, or no legal plan; `problem` says which.
   const std::optional<Candidate>& candidate() const { return candidate_; }
   const QString& problem() const { return problem_; }
+  // Where the plan is from, if it is neither the scenario's nor the user's.
+  QString origin() const;
   const Remedies& remedies() const { return remedies_; }
 
  Q_SIGNALS:
@@ -59,6 +61,7 @@ class Explore : public QObject {
 
   std::shared_ptr<const Question> question_;
   PlanRequest request_;
+  bool is_rule_of_thumb_ = false;
   std::vector<ExploreControl> controls_;
   std::optional<Candidate> candidate_;
   QString problem_;

@@ -1,5 +1,6 @@
 #include "gui/presenters/scenario_document.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "gui/presenters/text.h"
@@ -66,6 +67,13 @@ Expected<void> ScenarioDocument::save(const std::filesystem::path& file) {
   return {};
 }
 
+bool ScenarioDocument::changed_on_disk() const {
+  std::error_code unknown;
+  if (file_.empty() || !std::filesystem::exists(file_, unknown)) return false;
+  const auto on_disk = read_file(file_, kLargestDropped);
+  return !on_disk || *on_disk != saved_;
+}
+
 QString ScenarioDocument::title() const {
   return file_.empty() ? tr("New scenario") : path_text(file_.filename());
 }
@@ -109,6 +117,22 @@ Expected<void> ScenarioDocument::take(const std::filesystem::path& file,
   return {};
 }
 
+bool ScenarioDocument::still_asks(const std::shared_ptr<const Question>& question) const {
+  if (question == question_) return true;
+  const auto text_of = [this](const std::shared_ptr<const Question>& one) {
+    const auto found = std::ranges::find_if(
+        asked_, [&](const Asked& asked) { return asked.question.lock() == one; });
+    return found == asked_.end() ? nullptr : &found->text;
+  };
+  const std::string* then = text_of(question);
+  const std::string* now = question_ ? text_of(question_) : nullptr;
+  return then != nullptr && now != nullptr && *then == *now;
+}
+
+QString ScenarioDocument::age_of(const std::shared_ptr<const Question>& question) const {
+  return still_asks(question) ? QString() : tr("Of the scenario before the last change: ");
+}
+
 void ScenarioDocument::undo() {
   history_.undo();
   last_keystroke_.invalidate();
@@ -143,6 +167,8 @@ void ScenarioDocument::read() {
   question_ = nullptr;
   if (question) {
     question_ = std::make_shared<const Question>(*std::move(question));
+    std::erase_if(asked_, [](const Asked& asked) { return asked.question.expired(); });
+    asked_.push_back({question_, text_without_plan(text())});
     return;
   }
   const Error& error = question.error();

@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "gui/presenters/text_history.h"
 #include "model/expected.h"
@@ -43,6 +44,8 @@ class ScenarioDocument : public QObject {
   const std::string& text() const { return history_.text(); }
   const std::filesystem::path& file() const { return file_; }  // empty: none yet
   QString title() const;
+  // Whether the file is not any more what was read from it or written to it.
+  bool changed_on_disk() const;
   bool modified() const { return text() != saved_; }
 
   enum class Edit { whole, keystroke };
@@ -64,6 +67,11 @@ class ScenarioDocument : public QObject {
   // Of the text as it is: null while it is wrong, and then there is a problem.
   const std::shared_ptr<const Question>& question() const { return question_; }
   const DocumentProblem& problem() const { return problem_; }
+  // Whether an answer to that question, which was this document's, is one to the text as it is: it
+  // is where the plan is another.
+  bool still_asks(const std::shared_ptr<const Question>& question) const;
+  // What stands before an answer: nothing, or that the document has changed since.
+  QString age_of(const std::shared_ptr<const Question>& question) const;
 
  Q_SIGNALS:
   void changed();  // text, question and problem
@@ -78,6 +86,12 @@ class ScenarioDocument : public QObject {
   std::string saved_;
   std::filesystem::path file_;
   std::shared_ptr<const Question> question_;
+  // Questions that answers may still have, and what was asked.
+  struct Asked {
+    std::weak_ptr<const Question> question;
+    std::string text;
+  };
+  std::vector<Asked> asked_;
   DocumentProblem problem_;
   QElapsedTimer last_keystroke_;
 };

@@ -1,10 +1,15 @@
 #include "gui/presenters/variants_model.h"
 
+#include <utility>
+
 #include "gui/presenters/answer.h"
 #include "gui/presenters/plan_figures.h"
 
 namespace trainyard {
-void VariantsModel::set_now(const std::optional<Candidate>& candidate) {
+
+void VariantsModel::set_now(const std::optional<Candidate>& candidate,
+                            std::shared_ptr<const Question> question) {
+  question_ = std::move(question);
   if (now_ && candidate) {  // what is selected stays so
     now_ = candidate;
     Q_EMIT dataChanged(index(0, 0), index(rowCount() - 1, columnCount() - 1));
@@ -19,8 +24,7 @@ void VariantsModel::pin() {
   if (!now_) return;
   const int at = pinned();
   beginInsertColumns({}, at, at);
-  pinned_.push_back(*now_);
-  letters_.push_back(next_letter_++ % 26);
+  pinned_.push_back({*now_, question_, next_letter_++ % 26});
   endInsertColumns();
 }
 
@@ -28,16 +32,20 @@ void VariantsModel::unpin(int column) {
   if (column < 0 || column >= pinned()) return;
   beginRemoveColumns({}, column, column);
   pinned_.erase(pinned_.begin() + column);
-  letters_.erase(letters_.begin() + column);
   endRemoveColumns();
 }
 
 void VariantsModel::clear() {
   beginResetModel();
   pinned_.clear();
-  letters_.clear();
   next_letter_ = 0;
   endResetModel();
+}
+
+void VariantsModel::mark(
+    const std::function<bool(const std::shared_ptr<const Question>&)>& still_asks) {
+  for (Pinned& one : pinned_) one.is_before = !still_asks(one.question);
+  if (!pinned_.empty()) Q_EMIT headerDataChanged(Qt::Horizontal, 0, pinned() - 1);
 }
 
 int VariantsModel::rowCount(const QModelIndex& parent) const {
@@ -68,12 +76,14 @@ QVariant VariantsModel::headerData(int section, Qt::Orientation orientation, int
 }
 
 const Candidate* VariantsModel::column(int index) const {
-  return index < pinned() ? &pinned_[static_cast<std::size_t>(index)] : &*now_;
+  return index < pinned() ? &at(index) : &*now_;
 }
 
 QString VariantsModel::name_of(int column) const {
   if (column >= pinned()) return tr("now");
-  return QChar::fromLatin1(static_cast<char>('A' + letters_[static_cast<std::size_t>(column)]));
+  const Pinned& one = pinned_[static_cast<std::size_t>(column)];
+  const QChar letter = QChar::fromLatin1(static_cast<char>('A' + one.letter));
+  return one.is_before ? tr("%1, before the last change").arg(letter) : QString(letter);
 }
 
 }  // namespace trainyard

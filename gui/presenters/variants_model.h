@@ -4,6 +4,8 @@
 
 #include <QAbstractTableModel>
 #include <QStringList>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -11,17 +13,24 @@
 
 namespace trainyard {
 
+struct Question;
+
 class VariantsModel : public QAbstractTableModel {
   Q_OBJECT
  public:
   explicit VariantsModel(QObject* parent = nullptr) : QAbstractTableModel(parent) {}
 
-  void set_now(const std::optional<Candidate>& candidate);
+  void set_now(const std::optional<Candidate>& candidate,
+               std::shared_ptr<const Question> question = nullptr);
+  // Those of a question that `still_asks` denies are marked.
+  void mark(const std::function<bool(const std::shared_ptr<const Question>&)>& still_asks);
   void pin();  // the plan as it is now becomes A, B, C, …
   void unpin(int column);
   void clear();
   int pinned() const { return static_cast<int>(pinned_.size()); }
-  const Candidate& at(int column) const { return pinned_[static_cast<std::size_t>(column)]; }
+  const Candidate& at(int column) const {
+    return pinned_[static_cast<std::size_t>(column)].candidate;
+  }
 
   int rowCount(const QModelIndex& parent = {}) const override;
   int columnCount(const QModelIndex& parent = {}) const override;
@@ -33,10 +42,16 @@ class VariantsModel : public QAbstractTableModel {
   const Candidate* column(int index) const;
   QString name_of(int column) const;
 
-  std::vector<Candidate> pinned_;
-  std::vector<int> letters_;  // of the pinned: 0 is A
+  struct Pinned {
+    Candidate candidate;
+    std::shared_ptr<const Question> question;
+    int letter = 0;          // 0 is A
+    bool is_before = false;  // of the scenario before a change
+  };
+  std::vector<Pinned> pinned_;
   int next_letter_ = 0;
   std::optional<Candidate> now_;
+  std::shared_ptr<const Question> question_;
 };
 
 }  // namespace trainyard

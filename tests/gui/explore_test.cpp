@@ -8,6 +8,7 @@
 #include "planner/auto_schedule.h"
 #include "planner/request.h"
 #include "scenarios/question.h"
+#include "scenarios/scenario_text.h"
 #include "tests/gui/application.h"
 
 namespace trainyard {
@@ -81,6 +82,40 @@ TEST_F(Explored, PartsOfTheBarSumToTheStep) {
   double sum = 0;
   for (const BarPart& part : breakdown_bar(explore_.candidate()->estimate)) sum += part.value;
   EXPECT_NEAR(sum, explore_.candidate()->estimate.step_time.value(), 1e-9);
+}
+
+TEST(Explore, SaysThatAPlanIsARuleOfThumbs) {
+  const auto question = [](const char* plan) {
+    return std::make_shared<Question>(
+        *question_of(std::string(R"({"trainyard": "scenario/1", "model": "llama-3.1-8b",
+      "cluster": {"node": "dgx-h100-80gb", "nodes": 2},
+      "training": {"global_batch": 64, "sequence_length": 4096})") +
+                         plan + "}",
+                     "a.json"));
+  };
+  Explore explore;
+  explore.set_question(question(""));
+  EXPECT_TRUE(explore.origin().contains(QStringLiteral("rule of thumb")));
+  EXPECT_TRUE(explore.origin().contains(QStringLiteral("Plan page")));
+  explore.set_request(request_of(explore.candidate()->plan));
+  EXPECT_TRUE(explore.origin().isEmpty());
+  explore.set_question(question(R"(, "plan": {"tensor_parallel": 2})"));
+  EXPECT_TRUE(explore.origin().isEmpty());
+}
+
+TEST(Answer, SaysThatTheHostsAreFullAndNotTheDevice) {
+  Cluster cluster;
+  cluster.device.memory = Bytes(80 * kGiB);
+  cluster.host_memory = Bytes(500 * kGiB);
+  Candidate candidate;
+  candidate.estimate.feasible = false;
+  candidate.estimate.peak_memory = Bytes(64 * kGiB);
+  candidate.estimate.host_memory = Bytes(640 * kGiB);
+  candidate.estimate.stages.resize(1);
+  const QString detail = answer_lines(candidate, cluster).back().detail;
+  EXPECT_EQ(detail,
+            "of 80.00 GiB, stage 0 is the fullest; does not fit: the hosts of a node need "
+            "640.0 GiB of 500.0 GiB");
 }
 
 TEST(Explore, HasNothingToTurnWithoutAQuestion) {

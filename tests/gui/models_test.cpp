@@ -4,7 +4,10 @@
 
 #include <QAbstractItemModelTester>
 #include <QSignalSpy>
+#include <array>
+#include <utility>
 
+#include "gui/presenters/answer.h"
 #include "gui/presenters/candidate_model.h"
 #include "gui/presenters/emphasis.h"
 #include "gui/presenters/form_model.h"
@@ -139,6 +142,50 @@ TEST_F(Candidates, ArePinnedAndComparedWithTheFirst) {
   EXPECT_EQ(variants.index(0, 1).data().toString().contains(QLatin1Char('+')), slower > 1.0);
   variants.unpin(0);
   EXPECT_EQ(variants.headerData(0, Qt::Horizontal).toString(), "B");
+}
+
+TEST_F(Candidates, ArePinnedWithTheirScenario) {
+  VariantsModel variants;
+  const auto question = search_.answer()->question;
+  variants.set_now(search_.answer()->candidates()[0], question);
+  variants.pin();
+  variants.mark([&](const auto& of) { return of == question; });
+  EXPECT_EQ(variants.headerData(0, Qt::Horizontal).toString(), "A");
+  variants.mark([](const auto&) { return false; });
+  EXPECT_EQ(variants.headerData(0, Qt::Horizontal).toString(), "A, before the last change");
+}
+
+// Each choice that tells two plans apart is in the text of one and in a column of its own.
+TEST_F(Candidates, ThatDifferInOneChoiceLookDifferent) {
+  auto answer = std::make_shared<SearchAnswer>(*search_.answer());
+  Candidate plain = answer->result.plans.front();
+  plain.plan.context_parallel = 2;
+  plain.plan.zero_stage = 1;
+  plain.plan.sharding_group = plain.plan.data_parallel * plain.plan.context_parallel;
+  std::vector<Candidate> others(4, plain);
+  others[0].plan.context_parallel_algorithm = ContextAlgorithm::ulysses;
+  others[1].plan.offload.optimizer = OffloadTarget::host;
+  others[2].plan.sharding_group = 1;
+  others[3].plan.rank_order = "tp-cp-ep-pp-dp";
+  const std::array<std::pair<const char*, const char*>, 4> expected = {
+      {{"CP by", "ulysses"},
+       {"Offload", "optimizer on host"},
+       {"Shards", "1"},
+       {"Rank order", "tp-cp-ep-pp-dp"}}};
+  CandidateModel model;
+  const QAbstractItemModelTester tester(&model, Mode::Fatal);
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    EXPECT_NE(plan_text(others[i].plan), plan_text(plain.plan)) << i;
+    EXPECT_TRUE(plan_text(others[i].plan).contains(QLatin1String(expected[i].second))) << i;
+    answer->result.plans = {plain, plain};
+    model.set_answer(std::make_shared<SearchAnswer>(*answer));
+    const int alike = model.columnCount();
+    answer->result.plans = {plain, others[i]};
+    model.set_answer(std::make_shared<SearchAnswer>(*answer));
+    ASSERT_EQ(model.columnCount(), alike + 1) << i;
+    EXPECT_EQ(model.headerData(alike, Qt::Horizontal).toString(), expected[i].first);
+    EXPECT_EQ(model.index(1, alike).data().toString(), expected[i].second);
+  }
 }
 
 }  // namespace

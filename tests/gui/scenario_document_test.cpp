@@ -79,6 +79,38 @@ TEST(ScenarioDocument, SavedElsewhereStillFindsWhatItRefersTo) {
   EXPECT_FALSE(document.modified());
 }
 
+TEST(ScenarioDocument, KnowsWhichAnswersAreOfAnotherScenario) {
+  ScenarioDocument document;
+  ASSERT_TRUE(document.open(example(kExample)).has_value());
+  const auto asked = document.question();
+  ASSERT_TRUE(document.set_value("/plan/recompute", "full").has_value());
+  EXPECT_TRUE(document.still_asks(asked));  // a search finds the same for any plan
+  ASSERT_TRUE(document.set_value("/cluster/nodes", "1024").has_value());
+  EXPECT_FALSE(document.still_asks(asked));
+  EXPECT_TRUE(document.age_of(asked).startsWith(QStringLiteral("Of the scenario before")));
+  document.undo();
+  EXPECT_TRUE(document.still_asks(asked));
+  document.set_text("{");
+  EXPECT_FALSE(document.still_asks(asked));
+  ASSERT_TRUE(document.open(example("llama-3.1-405b-2048-h100.json")).has_value());
+  EXPECT_FALSE(document.still_asks(asked));
+}
+
+TEST(ScenarioDocument, SeesThatAnotherProgramHasWrittenItsFile) {
+  const auto file = written("shared.json", "{}");
+  ScenarioDocument document;
+  EXPECT_FALSE(document.changed_on_disk());
+  ASSERT_TRUE(document.open(file).has_value());
+  document.set_text("{ }");
+  EXPECT_FALSE(document.changed_on_disk());
+  written("shared.json", R"({"trainyard": "scenario/1"})");
+  EXPECT_TRUE(document.changed_on_disk());
+  ASSERT_TRUE(document.save(file).has_value());
+  EXPECT_FALSE(document.changed_on_disk());
+  std::filesystem::remove(file);  // nothing is overwritten
+  EXPECT_FALSE(document.changed_on_disk());
+}
+
 TEST(ScenarioDocument, TakesAModelConfigIntoTheScenario) {
   ScenarioDocument document;
   ASSERT_TRUE(document.open(example(kExample)).has_value());

@@ -10,6 +10,7 @@
 #include <QLineEdit>
 #include <QListWidget>
 #include <QMenu>
+#include <QMenuBar>
 #include <QMessageBox>
 #include <QProcess>
 #include <QPushButton>
@@ -37,6 +38,7 @@
 #include "gui/presenters/form_model.h"
 #include "gui/presenters/scenario_document.h"
 #include "gui/presenters/text.h"
+#include "scenarios/file.h"
 #include "scenarios/question.h"
 #include "scenarios/readable.h"
 #include "scenarios/validation.h"
@@ -77,6 +79,94 @@ TEST_F(Window, AValueTypedIntoTheFormStandsInTheText) {
   EXPECT_TRUE(editor().toPlainText().contains(QStringLiteral(R"("nodes": 4)")));
   QTest::keyClick(&editor(), Qt::Key_Z, Qt::ControlModifier);
   EXPECT_FALSE(window_.document().modified());
+}
+
+TEST_F(Window, WhatIsBeingTypedIsSaved) {
+  go_to_page(1);
+  auto& form = child<QTreeView>("form");
+  auto& model = *qobject_cast<FormModel*>(form.model());
+  const QModelIndex nodes =
+      model.index_of("/cluster/nodes").siblingAtColumn(FormModel::value_column);
+  form.setCurrentIndex(nodes);
+  form.edit(nodes);
+  auto* line = form.viewport()->findChild<QLineEdit*>();
+  ASSERT_NE(line, nullptr);
+  line->selectAll();
+  QTest::keyClicks(line, QStringLiteral("4"));
+  QTest::keyClick(&window_, Qt::Key_S, Qt::ControlModifier);
+  EXPECT_EQ(window_.document().question()->job.job.cluster.nodes, 4);
+  EXPECT_FALSE(window_.document().modified());
+  // Who types into the text goes on there.
+  editor().setFocus();
+  QTest::keyClick(&window_, Qt::Key_S, Qt::ControlModifier);
+  EXPECT_TRUE(editor().hasFocus());
+}
+
+TEST_F(Window, WhatAnotherProgramWroteIsNotReplacedUnasked) {
+  window_.document().set_text(std::string(kSmall) + "\n");
+  const auto file = written("case.json", "{}");
+  QString asked;
+  QTimer::singleShot(0, [&] {
+    auto* box = qobject_cast<QMessageBox*>(QApplication::activeModalWidget());
+    if (box == nullptr) return;
+    asked = box->text();
+    box->button(QMessageBox::Cancel)->click();
+  });
+  QTest::keyClick(&window_, Qt::Key_S, Qt::ControlModifier);
+  EXPECT_TRUE(asked.contains(QStringLiteral("another program"))) << asked.toStdString();
+  EXPECT_EQ(*read_file(file), "{}");
+  EXPECT_TRUE(window_.document().modified());
+}
+
+TEST_F(Window, PlansOfTheScenarioBeforeAChangeAreMarkedAndStayOutOfIt) {
+  go_to_page(3);
+  QTest::mouseClick(&child<QPushButton>("search"), Qt::LeftButton);
+  auto& page = *window_.findChild<PlanPage*>();
+  ASSERT_TRUE(wait_until([&] { return page.selected() != nullptr; }));
+  auto& use = child_of<QPushButton>(page, "use");
+  auto& status = child_of<QLabel>(page, "status");
+  QTest::mouseClick(&use, Qt::LeftButton);
+  EXPECT_TRUE(use.isEnabled());  // the next one can be used as well
+  window_.document().set_text(kSmall);
+  ASSERT_TRUE(window_.document().set_value("/cluster/nodes", "4").has_value());
+  EXPECT_TRUE(status.text().startsWith(QStringLiteral("Of the scenario before the last change")));
+  EXPECT_FALSE(use.isEnabled());
+  EXPECT_FALSE(child_of<QPushButton>(page, "export").isEnabled());
+  EXPECT_TRUE(child_of<QPushButton>(page, "explore").isEnabled());
+  window_.document().undo();
+  EXPECT_FALSE(status.text().startsWith(QStringLiteral("Of the scenario")));
+  EXPECT_TRUE(use.isEnabled());
+}
+
+TEST_F(Window, NothingIsCalledTheBestWhereNothingFits) {
+  const std::string large = R"({"trainyard": "scenario/1", "model": "llama-3.1-405b",
+    "cluster": {"node": "dgx-h100-80gb", "nodes": 1},
+    "training": {"global_batch": 64, "sequence_length": 4096}})";
+  window_.document().set_text(large);
+  go_to_page(3);
+  QTest::mouseClick(&child<QPushButton>("search"), Qt::LeftButton);
+  auto& page = *window_.findChild<PlanPage*>();
+  ASSERT_TRUE(wait_until([&] { return page.selected() != nullptr; }));
+  const QString status = child_of<QLabel>(page, "status").text();
+  EXPECT_TRUE(status.contains(QStringLiteral("None fits"))) << status.toStdString();
+  EXPECT_FALSE(status.contains(QStringLiteral("best"))) << status.toStdString();
+  EXPECT_FALSE(child_of<QLabel>(page, "why").text().contains(QStringLiteral("best")));
+}
+
+TEST_F(Window, TheMenuOfRecentFilesIsThereOnceThereIsOne) {
+  QSettings().remove(QStringLiteral("recent"));
+  QMenu* file = window_.menuBar()->actions().first()->menu();
+  QMenu* recent = nullptr;
+  for (QAction* action : file->actions()) {
+    if (action->menu() != nullptr) recent = action->menu();
+  }
+  ASSERT_NE(recent, nullptr);
+  Q_EMIT file->aboutToShow();
+  EXPECT_FALSE(recent->isEnabled());
+  ASSERT_TRUE(window_.open_file(gui_home() / "case.json"));
+  Q_EMIT file->aboutToShow();
+  EXPECT_TRUE(recent->isEnabled());
+  EXPECT_EQ(recent->actions().size(), 1);
 }
 
 TEST_F(Window, ASliderAnswersAtOnce) {
