@@ -68,8 +68,8 @@ std::vector<std::string> command_of(const RankLaunch& what, const Folders& folde
 // What a launcher above this process has left in its environment: mpirun would take itself for one
 // of its ranks. What the user has set (OMPI_MCA_btl and the like) stays.
 void forget_launcher() {
-  constexpr std::array kPrefixes = {"PMIX_", "PMI_", "OMPI_COMM_WORLD_", "OMPI_MCA_orte_",
-                                    "OMPI_MCA_ess"};
+  constexpr std::array kPrefixes = {
+      "PMIX_", "PMI_", "OMPI_COMM_WORLD_", "OMPI_UNIVERSE_SIZE", "OMPI_MCA_orte_", "OMPI_MCA_ess"};
   std::vector<std::string> names;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text = *entry;

@@ -96,10 +96,11 @@ std::string large_scenario(int ranks) {
     "trainyard": "scenario/1", "name": "large",
     "model": {{ "layers": 1000, "hidden_size": 65536, "attention_heads": 512, "head_dim": 128,
                "ffn_size": 262144, "vocabulary": 1024 }},
-    "cluster": {{ "node": "dgx-h100-80gb", "nodes": 1 }},
+    "cluster": {{ "device": "h100-sxm-80gb", "devices_per_node": {0}, "nodes": 1,
+                 "intra_node": {{ "kind": "nvswitch", "bandwidth": "450 GB/s" }} }},
     "training": {{ "global_batch": 8, "sequence_length": 8, "precision": "fp32",
                   "optimizer": "adam", "stack": "megatron-core" }},
-    "plan": {{ "tensor_parallel": {} }} }})",
+    "plan": {{ "tensor_parallel": {0} }} }})",
                                                  ranks))
       .string();
 }
