@@ -40,6 +40,7 @@ class Run {
       train();
       if (!over()) recover();
     }
+    if (given_up_) fall_back();  // what was not saved is lost with it
     life_.spent[Spent::useful] = done_;
     life_.finished = done_ == work_;
     return life_;
@@ -244,14 +245,17 @@ class Run {
     }
   }
 
-  bool load() {
+  bool load() { return spend(Spent::loading, fall_back()); }
+
+  // To the newest checkpoint; what loading it takes.
+  Nanoseconds fall_back() {
     checkpoints_.lose_nodes(lost_nodes_);
     const Checkpoints::Loaded loaded = checkpoints_.load();
     life_.spent[Spent::lost] += done_ - loaded.work;
     done_ = loaded.work;
     since_checkpoint_ = Nanoseconds(0);
     if (done_ <= clean_work_) silent_found_ = kNever;  // the corruption is rolled back, too
-    return spend(Spent::loading, loaded.time);
+    return loaded.time;
   }
 
   bool wait_for_nodes() {

@@ -81,11 +81,12 @@ TEST(GoodputCommand, AsksForTheLengthOfTheRun) {
   EXPECT_NE(ran.err.find("/run: found no length"), std::string::npos) << ran.err;
 }
 
-// Eight devices that fail every minute each, restarts that take twenty.
+// Eight devices of which one fails every four seconds, restarts that take twenty minutes: no
+// checkpoint is ever taken.
 TEST(GoodputCommand, SaysWhenRunsAreGivenUp) {
   const auto file = small_scenario(R"(, "plan": { "tensor_parallel": 2 }, "price": "1 USD/h",
     "run": { "work": "30 days", "runs": 20 },
-    "reliability": { "device_mtbf": "8 min", "restart": { "start": "20 min" } })");
+    "reliability": { "device_mtbf": "32 s", "restart": { "start": "20 min" } })");
   const Ran ran = run_trainyard(goodput(file));
   EXPECT_EQ(ran.status, 1) << ran.err;
   EXPECT_NE(ran.out.find("20 were given up"), std::string::npos) << ran.out;

@@ -43,6 +43,20 @@ TEST(ALife, IsGivenUpOnceItIsSureToTakeAHundredTimesItsWork) {
   EXPECT_NEAR(wall(live(settings, 1)), 200'000, kNanosecond);
 }
 
+// Checkpoints every 1000 s where a failure comes every 16.7 s: what is trained until the first of
+// them is nobody's once the run is given up, although no restart came so far as to load anything.
+TEST(ALife, LosesWhatWasNotSavedWhenItIsGivenUp) {
+  LifeSettings settings = quiet_run();
+  settings.work = Seconds(30 * 86400.0);
+  settings.interval = Seconds(1000);
+  settings.reliability.device_mtbf = Seconds(64 * 16.7);
+  settings.reliability.restart.diagnose = Seconds(1e6);
+  const Life life = live(settings, 1);
+  EXPECT_EQ(life.checkpoints, 0);
+  EXPECT_EQ(life.goodput(), 0);
+  EXPECT_GT(life.spent[Spent::lost], Nanoseconds(0));
+}
+
 // A restart of 15 s gets through once in e^3 times where a failure comes every 5 s, 2 s of work
 // after it without a checkpoint on average: slow, but within a hundred times its work.
 TEST(ALife, IsNotGivenUpWhileItGetsOn) {
