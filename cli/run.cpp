@@ -157,6 +157,7 @@ Bytes states_of(const RunOptions& options, const Question& question, const Setti
   const RankLayout layout(setting.plan, setting.model.kv_heads);
   if (options.alone) return of_stage(layout.coordinates(options.rank).stage);
   std::vector<Bytes> of_ranks;
+  of_ranks.reserve(stages.size());
   for (int stage = 0; stage < setting.plan.pipeline_parallel; ++stage)
     of_ranks.push_back(of_stage(stage));
   std::ranges::sort(of_ranks);
@@ -314,10 +315,16 @@ std::string printed(const Profile& profile, Format format, const std::string& ch
   return run_report(profile, style_for(stdout)) + checked;
 }
 
+// What the first rank found: whether it differs from one rank, or was not compared to its end.
+int status_of(const RunOptions& options, const std::optional<Board>& first) {
+  if (!first) return kDone;
+  if (first->head().differ > 0) return kAnswerIsNo;
+  return is_unverified(options, first->head()) ? kInterrupted : kDone;
+}
+
 int answer(const RunOptions& options, const Question& question, const Setting& setting,
            std::vector<std::optional<Board>> boards, const std::string& failed, bool interrupted) {
-  const bool differs = boards.front() && boards.front()->head().differ > 0;
-  const bool unverified = boards.front() && is_unverified(options, boards.front()->head());
+  const int found = status_of(options, boards.front());
   const bool complete = boards.front() && failed.empty();
   const std::string checked = complete ? verdict(boards.front()->head(), options, setting) : "";
   Profile profile = profile_with(options, question, setting, boards);
@@ -335,9 +342,7 @@ int answer(const RunOptions& options, const Question& question, const Setting& s
   if (interrupted && profile.steps.empty()) return kInterrupted;
   const int shown = print(printed(profile, options.format, checked), status);
   if (!failed.empty()) return fail({"", failed}, kMachineFailed);
-  if (shown != kDone) return shown;
-  if (differs) return kAnswerIsNo;
-  return unverified ? kInterrupted : kDone;
+  return shown != kDone ? shown : found;
 }
 
 int supervise(const RunOptions& options, const Question& question, const Setting& setting) {
