@@ -57,8 +57,11 @@ Transformer model_of(const Transformer& whole, const KeptLayers& kept) {
   model.dense_layers = kept.dense;
   const std::vector<LayerKind> kinds = kept.kinds();
   Transformer best = model;
-  for (model.moe_every = 1; model.moe_every <= whole.moe_every; ++model.moe_every) {
-    for (int full = 0; full <= whole.full_attention_every; ++full) {
+  const int longest = kept.all + 1;  // longer periods are all alike
+  const int experts = std::min(whole.moe_every, longest);
+  const int full_attention = std::min(whole.full_attention_every, longest);
+  for (model.moe_every = 1; model.moe_every <= experts; ++model.moe_every) {
+    for (int full = 0; full <= full_attention; ++full) {
       model.full_attention_every = full;
       if (layers_unlike(kinds, model) < layers_unlike(kinds, best)) best = model;
     }

@@ -15,6 +15,7 @@
 #include "scenarios/huggingface/config.h"
 #include "scenarios/huggingface/differences.h"
 #include "scenarios/huggingface/layer_lists.h"
+#include "scenarios/huggingface/other_networks.h"
 #include "scenarios/huggingface/unread_keys.h"
 
 namespace trainyard {

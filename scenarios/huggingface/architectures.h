@@ -1,7 +1,7 @@
-// What the code of a family of decoders fixes and its configs need not say, and which networks are
-// no decoders of ours. Source: Hugging Face transformers 4.57 and 5.23,
-// models/<type>/configuration_<type>.py and modeling_<type>.py; of families whose code lies beside
-// their weights (chatglm, internlm2, exaone, bailing, arctic, …) that code.
+// What the code of a family of decoders fixes and its configs need not say. Source: Hugging Face
+// transformers 4.57 and 5.23, models/<type>/configuration_<type>.py and modeling_<type>.py; of
+// families whose code lies beside their weights (chatglm, internlm2, exaone, bailing, arctic, …)
+// that code.
 #pragma once
 
 #include <cstdint>
@@ -93,20 +93,5 @@ struct Architecture {
 // The family of a model_type; nullptr: not known.
 const Architecture* find_architecture(std::string_view type);
 std::span<const Architecture> architectures();
-
-// The model_type of a published network whose config has none, or another network's, by the class
-// under `architectures`; empty: the model_type is right.
-std::string_view type_of_class(std::string_view network_class);
-
-// Why a network of this model_type is none of ours; empty: nothing is known against it.
-std::string_view reason_to_refuse(std::string_view type);
-
-// A key that only configs of other networks have (or have with another value than 0), and what it
-// stands for.
-struct ForeignKey {
-  std::string_view key;
-  std::string_view means;
-};
-std::span<const ForeignKey> foreign_keys();
 
 }  // namespace trainyard

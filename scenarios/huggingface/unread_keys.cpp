@@ -8,6 +8,8 @@
 #include <span>
 #include <string_view>
 
+#include "scenarios/huggingface/other_networks.h"
+
 namespace trainyard {
 namespace {
 
@@ -19,9 +21,7 @@ struct Telling {
 };
 
 constexpr std::string_view kExperts = "experts";
-constexpr std::string_view kRecurrent = "recurrent or linear-attention layers";
 constexpr std::string_view kConvolutions = "convolutions";
-constexpr std::string_view kSharedKeys = "keys and values that layers share";
 constexpr std::string_view kCross = "layers of cross attention";
 
 constexpr auto kTellings = std::to_array<Telling>({
