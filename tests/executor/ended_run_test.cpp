@@ -136,7 +136,7 @@ TEST(RunCommand, SavesWhatWasMeasuredHoweverOftenItIsInterrupted) {
 // After the first step, whose gradients are compared, and before the last, after which weights are.
 TEST(RunCommand, SaysThatNothingIsVerifiedWhereItIsInterrupted) {
   const std::string scenario = tiny_scenario(kTwoStages, 2);
-  Running running(fmt::format("run {} --steps 2000 --verify", scenario));
+  Running running(fmt::format("run {} --steps 500 --verify", scenario));
   const auto board = running.board(0);
   ASSERT_TRUE(board);
   while (board->head().steps_done < 3) std::this_thread::sleep_for(1ms);

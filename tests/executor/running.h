@@ -44,9 +44,11 @@ class Running {
   std::optional<Board> board(int rank) const {
     return board_when(rank, [](const BoardHead& head) { return head.steps_done > 0; });
   }
+  // Waits a minute: with sanitizers, on a busy machine, a network is trained alone for 20 s before
+  // the first step of a run that is verified.
   template <typename Holds>
   std::optional<Board> board_when(int rank, const Holds& holds) const {
-    for (int i = 0; i < 1500; ++i) {
+    for (int i = 0; i < 6000; ++i) {
       for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
         auto board = Board::open(entry.path(), rank);
         if (board && holds(board->head())) return board;
