@@ -10,8 +10,8 @@
 #include "benchmarks/gui_application.h"
 #include "gui/charts/gantt.h"
 #include "gui/main_window.h"
-#include "gui/presenters/explore.h"
-#include "gui/presenters/timeline_scene.h"
+#include "gui/presenters/plan/explore.h"
+#include "gui/presenters/timeline/timeline_scene.h"
 
 namespace trainyard {
 namespace {

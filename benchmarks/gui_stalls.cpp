@@ -24,8 +24,8 @@
 #include "gui/main_window.h"
 #include "gui/pages/timeline_page.h"
 #include "gui/presenters/accuracy_check.h"
-#include "gui/presenters/explore.h"
-#include "gui/presenters/scenario_document.h"
+#include "gui/presenters/document/scenario_document.h"
+#include "gui/presenters/plan/explore.h"
 #include "gui/presenters/text.h"
 
 namespace trainyard {

@@ -5,11 +5,11 @@
 #include <algorithm>
 
 #include "model/cost/estimate.h"
-#include "planner/allocation.h"
-#include "planner/enumeration.h"
-#include "planner/node.h"
-#include "planner/pass_order.h"
+#include "planner/layers/allocation.h"
+#include "planner/passes/pass_order.h"
 #include "planner/planner.h"
+#include "planner/search/enumeration.h"
+#include "planner/search/node.h"
 #include "scenarios/scenario.h"
 
 namespace trainyard {
@@ -155,7 +155,8 @@ BENCHMARK(allocate)
     ->Args({800, 128})
     ->Unit(benchmark::kMillisecond);
 
-// The zero-bubble authors' times and memory (Qi et al. 2023; tests/planner/pass_order_test.cpp).
+// The zero-bubble authors' times and memory (Qi et al. 2023;
+// tests/planner/passes/pass_order_test.cpp).
 void order_passes(benchmark::State& state) {
   const auto stages = static_cast<std::size_t>(state.range(0));
   PassOrderProblem problem{.microbatches = static_cast<int>(state.range(1)),

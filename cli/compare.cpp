@@ -10,7 +10,7 @@
 #include "cli/text/columns.h"
 #include "cli/text/csv.h"
 #include "cli/text/table.h"
-#include "planner/explain.h"
+#include "planner/findings/explain.h"
 #include "scenarios/question.h"
 #include "scenarios/write/profile.h"
 #include "scenarios/write/simulation.h"

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "cli/text/columns.h"
-#include "scenarios/nearest_name.h"
+#include "scenarios/json/nearest_name.h"
 #include "scenarios/planner_keys.h"
 
 namespace trainyard {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "model/expected.h"
-#include "planner/findings.h"
+#include "planner/findings/findings.h"
 #include "scenarios/scenario.h"
 
 namespace trainyard {

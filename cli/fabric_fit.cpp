@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "cli/text/kernels.h"
-#include "scenarios/fabric_document.h"
+#include "scenarios/machine/fabric_document.h"
 #include "scenarios/output.h"
 
 namespace trainyard {

@@ -14,9 +14,9 @@
 #include "cli/provenance_date.h"
 #include "cli/stack_fit.h"
 #include "cli/text/kernels.h"
-#include "scenarios/device_document.h"
 #include "scenarios/kernels/limits.h"
 #include "scenarios/kernels/report.h"
+#include "scenarios/machine/device_document.h"
 #include "scenarios/output.h"
 
 namespace trainyard {

@@ -5,7 +5,7 @@
 
 #include <csignal>
 
-#include "executor/meeting.h"
+#include "executor/supervision/meeting.h"
 #include "scenarios/sweep/remote_workers.h"
 
 namespace trainyard {

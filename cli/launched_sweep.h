@@ -1,5 +1,6 @@
 // A sweep among the processes that mpirun or srun started: rank 0 hands out leases and writes, the
-// others answer. MPI (executor/meeting.h) tells them where rank 0 is, and that is all it does.
+// others answer. MPI (executor/supervision/meeting.h) tells them where rank 0 is, and that is all
+// it does.
 #pragma once
 
 #include <optional>

@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdio>
 
-#include "executor/whereabouts.h"
+#include "executor/supervision/whereabouts.h"
 #include "scenarios/rank_status.h"
 
 namespace trainyard {

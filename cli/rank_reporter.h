@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "executor/board.h"
+#include "executor/supervision/board.h"
 
 namespace trainyard {
 

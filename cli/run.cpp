@@ -21,8 +21,8 @@
 #include "cli/text/csv.h"
 #include "executor/host/machine_memory.h"
 #include "executor/scale_down.h"
-#include "executor/start.h"
-#include "executor/supervisor.h"
+#include "executor/supervision/start.h"
+#include "executor/supervision/supervisor.h"
 #include "executor/token_file.h"
 #include "model/cost/memory.h"
 #include "model/cost/stage_parameters.h"
@@ -30,7 +30,7 @@
 #include "planner/request.h"
 #include "scenarios/output.h"
 #include "scenarios/question.h"
-#include "scenarios/readable.h"
+#include "scenarios/text/readable.h"
 #include "scenarios/write/profile.h"
 
 namespace trainyard {

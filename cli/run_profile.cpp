@@ -7,7 +7,7 @@
 #include <map>
 #include <utility>
 
-#include "executor/step_gaps.h"
+#include "executor/measure/step_gaps.h"
 #include "model/units.h"
 #include "planner/request.h"
 #include "scenarios/write/spans.h"

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "executor/board.h"
 #include "executor/rank_run.h"
+#include "executor/supervision/board.h"
 #include "model/program/profile.h"
 #include "scenarios/question.h"
 

@@ -6,8 +6,8 @@
 #include "cli/text/columns.h"
 #include "cli/text/csv.h"
 #include "cli/text/table.h"
+#include "scenarios/machine/stack_document.h"
 #include "scenarios/output.h"
-#include "scenarios/stack_document.h"
 
 namespace trainyard {
 namespace {

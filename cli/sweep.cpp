@@ -15,7 +15,7 @@
 #include "cli/provenance_date.h"
 #include "cli/sweep_run.h"
 #include "cli/text/csv.h"
-#include "executor/meeting.h"
+#include "executor/supervision/meeting.h"
 #include "scenarios/sweep/worker_processes.h"
 
 namespace trainyard {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "executor/host/temporary_folder.h"
-#include "scenarios/file.h"
+#include "scenarios/json/file.h"
 #include "scenarios/output.h"
 #include "scenarios/write/profile.h"
 

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "executor/backend.h"
-#include "executor/device_progress.h"
 #include "executor/holdings.h"
 #include "executor/loss_scale.h"
+#include "executor/supervision/device_progress.h"
 
 namespace trainyard {
 

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "executor/backend.h"
-#include "executor/board.h"
 #include "executor/setting.h"
+#include "executor/supervision/board.h"
 #include "executor/verification.h"
 
 namespace trainyard {

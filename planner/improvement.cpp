@@ -8,19 +8,20 @@
 #include <utility>
 
 #include "model/schedule/schedule.h"
-#include "planner/allocation.h"
-#include "planner/auto_schedule.h"
-#include "planner/layer_moves.h"
-#include "planner/node.h"
+#include "planner/layers/allocation.h"
+#include "planner/layers/layer_moves.h"
 #include "planner/offered.h"
+#include "planner/passes/auto_schedule.h"
 #include "planner/rank_orders.h"
-#include "planner/ranking.h"
 #include "planner/request.h"
+#include "planner/search/node.h"
+#include "planner/search/ranking.h"
 
 namespace trainyard {
 namespace {
 
-// What the moves of layers may cost (planner/layer_moves.h): some 10 ms, and of others a few each.
+// What the moves of layers may cost (planner/layers/layer_moves.h): some 10 ms, and of others a few
+// each.
 constexpr int kMostMoves = 5000;
 constexpr int kMovesOfAPlan = 4000;
 // Of other plans: what the dynamic program may look at (some 10 ms), and whose layers are moved.

@@ -1,10 +1,11 @@
 // What the search leaves out and can still be gained on its best plans: other layers on each stage,
-// a recomputation of each stage's own (planner/allocation.h, layer_moves.h), a pass order found by
-// search (planner/auto_schedule.h), another order of the ranks or another sharding group. The best
-// of it is compared with the named schedules of its degrees, that none of them is faster. Every
-// change is priced by the caller's evaluator; what `optimal` says of the search does not cover it,
-// so it carries a bound of its own. Of a long list only five plans are changed, for each takes up
-// to a second: the first of each split of the network over devices, then the first of the others.
+// a recomputation of each stage's own (planner/layers/allocation.h, layer_moves.h), a pass order
+// found by search (planner/passes/auto_schedule.h), another order of the ranks or another sharding
+// group. The best of it is compared with the named schedules of its degrees, that none of them is
+// faster. Every change is priced by the caller's evaluator; what `optimal` says of the search does
+// not cover it, so it carries a bound of its own. Of a long list only five plans are changed, for
+// each takes up to a second: the first of each split of the network over devices, then the first of
+// the others.
 #pragma once
 
 #include <cstddef>

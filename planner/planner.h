@@ -1,7 +1,7 @@
 // Searches the plans of a job for the best ones: branch and bound over degrees and micro-batch, the
-// most promising first, with lower bounds of time and memory (planner/step_bound.h). The evaluator
-// is the caller's (analytic or simulated), so the planner knows no simulator; a plan that it prices
-// below the bounds of the analytic estimate may be missed.
+// most promising first, with lower bounds of time and memory (planner/bound/step_bound.h). The
+// evaluator is the caller's (analytic or simulated), so the planner knows no simulator; a plan that
+// it prices below the bounds of the analytic estimate may be missed.
 //
 // The result does not depend on the number of threads: equal objectives are ordered by peak memory,
 // then by the plan itself. It does depend on when a time limit or an interruption stopped it.

@@ -7,14 +7,14 @@
 #include <utility>
 
 #include "model/first_exception.h"
-#include "planner/baseline.h"
-#include "planner/bound.h"
-#include "planner/enumeration.h"
+#include "planner/bound/bound.h"
+#include "planner/findings/baseline.h"
 #include "planner/planner.h"
-#include "planner/ranking.h"
 #include "planner/request.h"
+#include "planner/search/enumeration.h"
+#include "planner/search/ranking.h"
+#include "planner/search/worker.h"
 #include "planner/time_limit.h"
-#include "planner/worker.h"
 
 namespace trainyard {
 namespace {

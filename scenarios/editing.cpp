@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "scenarios/fields/place.h"
-#include "scenarios/file.h"
 #include "scenarios/form.h"
-#include "scenarios/json_document.h"
+#include "scenarios/json/file.h"
+#include "scenarios/json/json_document.h"
 #include "scenarios/plan_value.h"
 
 namespace trainyard {

@@ -7,7 +7,7 @@
 #include "scenarios/catalog.h"
 #include "scenarios/fields/kinds.h"
 #include "scenarios/fields/shape.h"
-#include "scenarios/json_document.h"
+#include "scenarios/json/json_document.h"
 
 namespace trainyard {
 namespace {

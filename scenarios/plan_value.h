@@ -5,7 +5,7 @@
 
 #include "model/plan/plan.h"
 #include "planner/unlike/groups.h"
-#include "scenarios/json_document.h"
+#include "scenarios/json/json_document.h"
 
 namespace trainyard {
 

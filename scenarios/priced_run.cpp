@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "model/cost/estimate.h"
-#include "planner/auto_schedule.h"
+#include "planner/passes/auto_schedule.h"
 
 namespace trainyard {
 namespace {

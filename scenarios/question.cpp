@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "model/cost/estimate.h"
-#include "planner/auto_schedule.h"
+#include "planner/passes/auto_schedule.h"
 #include "scenarios/fields/place.h"
 #include "scenarios/scenario_text.h"
 #include "simulator/life/run.h"

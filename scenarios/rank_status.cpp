@@ -1,6 +1,6 @@
 #include "scenarios/rank_status.h"
 
-#include "scenarios/json_document.h"
+#include "scenarios/json/json_document.h"
 
 namespace trainyard {
 namespace {

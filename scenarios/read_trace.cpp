@@ -12,8 +12,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "scenarios/file.h"
-#include "scenarios/json_document.h"
+#include "scenarios/json/file.h"
+#include "scenarios/json/json_document.h"
 
 namespace trainyard {
 namespace {

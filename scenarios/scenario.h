@@ -13,7 +13,7 @@
 #include "model/expected.h"
 #include "model/job.h"
 #include "model/plan/plan.h"
-#include "planner/capacity.h"
+#include "planner/findings/capacity.h"
 #include "planner/search_space.h"
 #include "planner/unlike/request.h"
 #include "simulator/step/conditions.h"

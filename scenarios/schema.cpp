@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "scenarios/fields/kinds.h"
-#include "scenarios/json_document.h"
-#include "scenarios/nearest_name.h"
+#include "scenarios/json/json_document.h"
+#include "scenarios/json/nearest_name.h"
 
 namespace trainyard {
 namespace {

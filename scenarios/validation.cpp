@@ -10,7 +10,7 @@
 #include "model/calibration/accuracy.h"
 #include "model/workload/stack.h"
 #include "model/workload/transformer.h"
-#include "scenarios/json_document.h"
+#include "scenarios/json/json_document.h"
 
 namespace trainyard {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "cli/plan/search.h"
 #include "cli/progress.h"
-#include "planner/marginal.h"
-#include "planner/ways_out.h"
+#include "planner/findings/marginal.h"
+#include "planner/findings/ways_out.h"
 
 namespace trainyard {
 

@@ -7,7 +7,7 @@
 #include <future>
 #include <string>
 
-#include "planner/findings.h"
+#include "planner/findings/findings.h"
 #include "planner/planner.h"
 #include "scenarios/question.h"
 

@@ -19,7 +19,7 @@
 #include "model/cost/estimate.h"
 #include "model/cost/reliability_settings.h"
 #include "model/units.h"
-#include "planner/capacity.h"
+#include "planner/findings/capacity.h"
 #include "scenarios/output.h"
 
 namespace trainyard {

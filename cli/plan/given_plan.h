@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/notes.h"
+#include "planner/findings/notes.h"
 #include "scenarios/scenario.h"
 
 namespace trainyard {

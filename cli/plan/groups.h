@@ -6,7 +6,7 @@
 
 #include "cli/command.h"
 #include "cli/text/style.h"
-#include "planner/findings.h"
+#include "planner/findings/findings.h"
 #include "scenarios/question.h"
 
 namespace trainyard {

@@ -12,7 +12,7 @@
 #include "cli/text/columns.h"
 #include "cli/text/estimate.h"
 #include "cli/text/plan.h"
-#include "planner/explain.h"
+#include "planner/findings/explain.h"
 #include "planner/unlike/space.h"
 #include "planner/unlike/team.h"
 #include "planner/unlike/value.h"

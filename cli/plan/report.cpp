@@ -13,9 +13,9 @@
 #include "cli/text/estimate.h"
 #include "cli/text/improvement.h"
 #include "cli/text/plan.h"
-#include "planner/baseline.h"
-#include "planner/enumeration.h"
-#include "planner/explain.h"
+#include "planner/findings/baseline.h"
+#include "planner/findings/explain.h"
+#include "planner/search/enumeration.h"
 
 namespace trainyard {
 // ---- Why another plan lost ------------------------------------------------------------
@@ -242,7 +242,7 @@ std::string left_out_words(const Question& question, const SearchResult& result)
                              fmt::join(fixed, ", "));
 }
 
-// The ZeRO stages under which copies to the hosts may only add to a plan (planner/worker.h).
+// The ZeRO stages under which copies to the hosts may only add to a plan (planner/search/worker.h).
 std::vector<std::string> offloaded_without_need(const Question& question) {
   const Job& job = question.job.job;
   const SearchSpace& space = question.scenario.space;

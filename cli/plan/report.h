@@ -7,7 +7,7 @@
 
 #include "cli/plan/table.h"
 #include "cli/text/style.h"
-#include "planner/findings.h"
+#include "planner/findings/findings.h"
 #include "planner/planner.h"
 #include "scenarios/question.h"
 
@@ -25,7 +25,7 @@ struct PlanAnswer {
 // The parts that differ the most: "pipeline communication +1.2 s, the bubble -0.3 s".
 std::string difference_words(const std::vector<PartDifference>& differences);
 
-// Why a baseline (planner/baseline.h) is not legal; no full stop.
+// Why a baseline (planner/findings/baseline.h) is not legal; no full stop.
 std::string illegal_words(std::string_view baseline, const Error& error, const Stack& stack);
 
 std::string plan_report(const Question& question, const PlanAnswer& answer, const Style& style);

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "cli/text/style.h"
-#include "executor/calibration.h"
-#include "executor/measure_collectives.h"
+#include "executor/measure/calibration.h"
+#include "executor/measure/measure_collectives.h"
 
 namespace trainyard {
 

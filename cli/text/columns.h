@@ -1,11 +1,11 @@
 // Text for a terminal: padding by what it shows (UTF-8 and colour codes have no byte-for-column
-// relation), wrapping. Numbers are those of scenarios/readable.h.
+// relation), wrapping. Numbers are those of scenarios/text/readable.h.
 #pragma once
 
 #include <string>
 #include <string_view>
 
-#include "scenarios/readable.h"
+#include "scenarios/text/readable.h"
 
 namespace trainyard {
 

@@ -13,8 +13,8 @@
 #include "model/cost/memory.h"
 #include "model/schedule/schedule.h"
 #include "model/units.h"
-#include "planner/auto_schedule.h"
-#include "planner/explain.h"
+#include "planner/findings/explain.h"
+#include "planner/passes/auto_schedule.h"
 
 namespace trainyard {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "cli/text/style.h"
-#include "planner/explain.h"
+#include "planner/findings/explain.h"
 #include "planner/planner.h"
 #include "scenarios/question.h"
 

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "cli/text/columns.h"
-#include "scenarios/svg_scatter.h"
+#include "scenarios/text/svg_scatter.h"
 
 namespace trainyard {
 namespace {

@@ -1,7 +1,7 @@
 #include <utility>
 
 #include "executor/cpu/kernels/kernels.h"
-#include "executor/measure_collectives.h"
+#include "executor/measure/measure_collectives.h"
 
 namespace trainyard {
 namespace {

@@ -6,8 +6,8 @@
 #include <array>
 #include <fstream>
 
-#include "executor/collective_rank.h"
 #include "executor/cpu/kernels/kernels.h"
+#include "executor/measure/collective_rank.h"
 #include "model/calibration/fit_attention.h"
 
 namespace trainyard {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "executor/cpu/timing.h"
-#include "executor/step_measure.h"
+#include "executor/measure/step_measure.h"
 #include "model/calibration/kernel_samples.h"
 
 namespace trainyard {

@@ -6,7 +6,7 @@
 
 #include <csignal>
 
-#include "executor/step_measure.h"
+#include "executor/measure/step_measure.h"
 
 namespace trainyard {
 namespace {

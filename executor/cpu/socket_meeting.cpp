@@ -12,7 +12,7 @@
 #include <numeric>
 #include <thread>
 
-#include "executor/whereabouts.h"
+#include "executor/supervision/whereabouts.h"
 
 namespace trainyard {
 namespace {

@@ -1,10 +1,10 @@
-// Collectives of the CUDA backend, as executor/measure_collectives.h measures them: by NCCL where
-// every rank has a device of its own, through the host's memory where they share one. An exchange
-// is timed by events of its stream, staging included; the arithmetic beside it is a product in bf16
-// on another stream.
+// Collectives of the CUDA backend, as executor/measure/measure_collectives.h measures them: by NCCL
+// where every rank has a device of its own, through the host's memory where they share one. An
+// exchange is timed by events of its stream, staging included; the arithmetic beside it is a
+// product in bf16 on another stream.
 #pragma once
 
-#include "executor/measure_collectives.h"
+#include "executor/measure/measure_collectives.h"
 
 namespace trainyard {
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "gui/charts/chart.h"
-#include "gui/presenters/cluster_load.h"
-#include "gui/presenters/cluster_map.h"
+#include "gui/presenters/cluster/cluster_load.h"
+#include "gui/presenters/cluster/cluster_map.h"
 
 namespace trainyard {
 

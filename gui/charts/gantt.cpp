@@ -13,7 +13,7 @@
 
 #include "gui/charts/colours.h"
 #include "gui/presenters/text.h"
-#include "scenarios/readable.h"
+#include "scenarios/text/readable.h"
 
 namespace trainyard {
 namespace {

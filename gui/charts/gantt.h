@@ -10,7 +10,7 @@
 
 #include "gui/charts/chart.h"
 #include "gui/charts/gantt_drawing.h"
-#include "gui/presenters/timeline_scene.h"
+#include "gui/presenters/timeline/timeline_scene.h"
 
 class QScrollBar;
 

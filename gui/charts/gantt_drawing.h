@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "gui/presenters/timeline_scene.h"
+#include "gui/presenters/timeline/timeline_scene.h"
 
 namespace trainyard {
 

@@ -17,7 +17,7 @@
 #include "gui/charts/scatter.h"
 #include "gui/presenters/accuracy_check.h"
 #include "gui/presenters/text.h"
-#include "scenarios/readable.h"
+#include "scenarios/text/readable.h"
 #include "scenarios/validation.h"
 
 namespace trainyard {

@@ -21,9 +21,9 @@
 #include "gui/charts/colours.h"
 #include "gui/pages/emphasis_delegate.h"
 #include "gui/presenters/answer.h"
-#include "gui/presenters/execution.h"
-#include "gui/presenters/explore.h"
-#include "gui/presenters/rank_model.h"
+#include "gui/presenters/execution/execution.h"
+#include "gui/presenters/execution/rank_model.h"
+#include "gui/presenters/plan/explore.h"
 #include "gui/presenters/text.h"
 #include "scenarios/question.h"
 

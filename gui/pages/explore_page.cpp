@@ -16,9 +16,9 @@
 #include "gui/pages/answer_cards.h"
 #include "gui/pages/plan_controls.h"
 #include "gui/presenters/answer.h"
-#include "gui/presenters/explore.h"
-#include "gui/presenters/scenario_document.h"
-#include "gui/presenters/variants_model.h"
+#include "gui/presenters/document/scenario_document.h"
+#include "gui/presenters/plan/explore.h"
+#include "gui/presenters/plan/variants_model.h"
 #include "planner/request.h"
 #include "scenarios/question.h"
 

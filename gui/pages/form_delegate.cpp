@@ -5,7 +5,7 @@
 #include <QCompleter>
 #include <QLineEdit>
 
-#include "gui/presenters/form_model.h"
+#include "gui/presenters/document/form_model.h"
 
 namespace trainyard {
 

@@ -12,9 +12,9 @@
 
 #include "gui/charts/breakdown_bar.h"
 #include "gui/charts/histogram.h"
+#include "gui/presenters/document/scenario_document.h"
 #include "gui/presenters/loss_tree.h"
 #include "gui/presenters/run_lives.h"
-#include "gui/presenters/scenario_document.h"
 
 namespace trainyard {
 

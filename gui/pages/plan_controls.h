@@ -4,7 +4,7 @@
 #include <QWidget>
 #include <vector>
 
-#include "gui/presenters/explore.h"
+#include "gui/presenters/plan/explore.h"
 
 class QComboBox;
 class QGridLayout;

@@ -15,12 +15,12 @@
 
 #include "gui/charts/scatter.h"
 #include "gui/presenters/answer.h"
-#include "gui/presenters/candidate_model.h"
-#include "gui/presenters/plan_search.h"
-#include "gui/presenters/scenario_document.h"
+#include "gui/presenters/document/scenario_document.h"
+#include "gui/presenters/plan/candidate_model.h"
+#include "gui/presenters/plan/plan_search.h"
 #include "gui/presenters/text.h"
 #include "scenarios/question.h"
-#include "scenarios/readable.h"
+#include "scenarios/text/readable.h"
 
 namespace trainyard {
 namespace {

@@ -10,8 +10,8 @@
 #include "gui/charts/colours.h"
 #include "gui/pages/form_delegate.h"
 #include "gui/pages/json_editor.h"
-#include "gui/presenters/form_model.h"
-#include "gui/presenters/scenario_document.h"
+#include "gui/presenters/document/form_model.h"
+#include "gui/presenters/document/scenario_document.h"
 #include "gui/presenters/text.h"
 #include "scenarios/form.h"
 

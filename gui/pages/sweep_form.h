@@ -3,7 +3,7 @@
 
 #include <QWidget>
 
-#include "gui/presenters/sweep_axes.h"
+#include "gui/presenters/sweep/sweep_axes.h"
 
 class QComboBox;
 class QLabel;

@@ -20,12 +20,12 @@
 #include "gui/charts/heat_map.h"
 #include "gui/charts/line_chart.h"
 #include "gui/pages/sweep_form.h"
-#include "gui/presenters/scenario_document.h"
-#include "gui/presenters/sweep_figures.h"
-#include "gui/presenters/sweep_run.h"
-#include "gui/presenters/sweep_table.h"
+#include "gui/presenters/document/scenario_document.h"
+#include "gui/presenters/sweep/sweep_figures.h"
+#include "gui/presenters/sweep/sweep_run.h"
+#include "gui/presenters/sweep/sweep_table.h"
 #include "gui/presenters/text.h"
-#include "scenarios/readable.h"
+#include "scenarios/text/readable.h"
 
 namespace trainyard {
 namespace {

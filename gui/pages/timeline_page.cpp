@@ -14,10 +14,10 @@
 
 #include "gui/charts/gantt.h"
 #include "gui/presenters/answer.h"
-#include "gui/presenters/scenario_document.h"
-#include "gui/presenters/step_play.h"
+#include "gui/presenters/document/scenario_document.h"
 #include "gui/presenters/text.h"
-#include "gui/presenters/timeline_scene.h"
+#include "gui/presenters/timeline/step_play.h"
+#include "gui/presenters/timeline/timeline_scene.h"
 #include "scenarios/output.h"
 #include "scenarios/write/trace.h"
 #include "simulator/step.h"

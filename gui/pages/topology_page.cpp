@@ -10,10 +10,10 @@
 
 #include "gui/charts/cluster_chart.h"
 #include "gui/presenters/answer.h"
-#include "gui/presenters/cluster_load.h"
-#include "gui/presenters/cluster_map.h"
-#include "gui/presenters/explore.h"
-#include "gui/presenters/placement_model.h"
+#include "gui/presenters/cluster/cluster_load.h"
+#include "gui/presenters/cluster/cluster_map.h"
+#include "gui/presenters/cluster/placement_model.h"
+#include "gui/presenters/plan/explore.h"
 #include "gui/presenters/text.h"
 
 namespace trainyard {

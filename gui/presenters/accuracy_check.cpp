@@ -10,7 +10,7 @@
 
 #include "gui/presenters/text.h"
 #include "scenarios/priced_run.h"
-#include "scenarios/readable.h"
+#include "scenarios/text/readable.h"
 #include "scenarios/validation.h"
 #include "scenarios/write/profile.h"
 

@@ -9,8 +9,8 @@
 
 #include "gui/presenters/text.h"
 #include "model/schedule/schedule.h"
-#include "planner/explain.h"
-#include "scenarios/readable.h"
+#include "planner/findings/explain.h"
+#include "scenarios/text/readable.h"
 
 namespace trainyard {
 namespace {

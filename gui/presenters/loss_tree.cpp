@@ -7,7 +7,7 @@
 
 #include "gui/presenters/answer.h"
 #include "gui/presenters/text.h"
-#include "scenarios/readable.h"
+#include "scenarios/text/readable.h"
 #include "simulator/life/campaign.h"
 
 namespace trainyard {

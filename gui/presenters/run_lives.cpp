@@ -5,7 +5,7 @@
 
 #include "gui/presenters/text.h"
 #include "scenarios/question.h"
-#include "scenarios/readable.h"
+#include "scenarios/text/readable.h"
 #include "simulator/life/bill.h"
 #include "simulator/life/campaign.h"
 

@@ -1,5 +1,5 @@
 // Text between the core (UTF-8 in std::string) and Qt (QString). Numbers and units are written by
-// scenarios/readable.h, never by Qt, so that no locale changes them.
+// scenarios/text/readable.h, never by Qt, so that no locale changes them.
 #pragma once
 
 #include <QString>

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "planner/baseline.h"
+#include "planner/findings/baseline.h"
 #include "planner/request.h"
 #include "planner/unlike/pricer.h"
 #include "planner/unlike/request.h"

@@ -1,5 +1,5 @@
 // What people do with groups of unlike nodes without a planner, as a yardstick: the plans of
-// planner/baseline.h over all nodes as if they were alike (planner/unlike/together.h).
+// planner/findings/baseline.h over all nodes as if they were alike (planner/unlike/together.h).
 #pragma once
 
 #include <string_view>

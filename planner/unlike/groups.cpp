@@ -4,9 +4,9 @@
 #include <limits>
 #include <utility>
 
-#include "planner/bound.h"
-#include "planner/group_watch.h"
+#include "planner/bound/bound.h"
 #include "planner/unlike/front.h"
+#include "planner/unlike/group_watch.h"
 #include "planner/unlike/pipeline.h"
 #include "planner/unlike/pricer.h"
 #include "planner/unlike/replicas.h"

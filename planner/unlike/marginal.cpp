@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "planner/marginal.h"
+#include "planner/findings/marginal.h"
 #include "planner/unlike/request.h"
 #include "planner/unlike/team.h"
 #include "planner/unlike/value.h"
@@ -87,7 +87,8 @@ class GroupedMarginals {
     return beaten ? std::move(found.front()) : *std::move(same);
   }
 
-  // What a faster network takes from the compute beside it is no loss (planner/marginal.cpp).
+  // What a faster network takes from the compute beside it is no loss
+  // (planner/findings/marginal.cpp).
   double gain(const GroupedPlan& best) const {
     return std::max(0.0, 1 - best.value / winner_.value);
   }

@@ -1,5 +1,5 @@
 // What a little more of each resource is worth on groups of unlike nodes: the search again on
-// groups that have it, as planner/marginal.h has it of one cluster.
+// groups that have it, as planner/findings/marginal.h has it of one cluster.
 #pragma once
 
 #include <string_view>
@@ -17,9 +17,9 @@ struct GroupedMarginalValue {
   std::vector<double> gained_by_group;
 };
 
-// The resources of planner/marginal.h, and the bandwidth between groups where the cluster names it;
-// never below zero. `winner`: the best plan that was found under these options, fit. A search for
-// each resource and group, of plans that are better than the winner with as much; until
+// The resources of planner/findings/marginal.h, and the bandwidth between groups where the cluster
+// names it; never below zero. `winner`: the best plan that was found under these options, fit. A
+// search for each resource and group, of plans that are better than the winner with as much; until
 // `options.interrupted`: then nothing.
 std::vector<GroupedMarginalValue> marginal_values(const GroupedJob& job,
                                                   const GroupSearchOptions& options,

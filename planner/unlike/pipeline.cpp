@@ -4,8 +4,8 @@
 #include <numeric>
 #include <utility>
 
-#include "planner/enumeration.h"
 #include "planner/request.h"
+#include "planner/search/enumeration.h"
 #include "planner/unlike/pricer.h"
 #include "planner/unlike/space.h"
 #include "planner/unlike/value.h"

@@ -9,7 +9,7 @@
 
 #include "model/cost/estimate.h"
 #include "model/schedule/schedule.h"
-#include "planner/allocation.h"
+#include "planner/layers/allocation.h"
 #include "planner/unlike/groups.h"
 
 namespace trainyard {

@@ -5,8 +5,8 @@
 
 #include <optional>
 
-#include "planner/group_watch.h"
 #include "planner/unlike/front.h"
+#include "planner/unlike/group_watch.h"
 #include "planner/unlike/groups.h"
 
 namespace trainyard {

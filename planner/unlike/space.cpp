@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "planner/enumeration.h"
+#include "planner/search/enumeration.h"
 
 namespace trainyard {
 namespace {

@@ -3,8 +3,8 @@
 // Some dimensions have one value there (schedule 1f1b, one chunk a stage, no context parallelism,
 // no tensor parallelism of the experts, nothing on the hosts, states sharded over all ranks, the
 // usual order of the ranks; replicas no expert parallelism). Degrees, micro-batch, recomputation,
-// ZeRO stage and sequence parallelism are searched as for one cluster (planner/enumeration.h);
-// collectives where the space names them, else the fastest.
+// ZeRO stage and sequence parallelism are searched as for one cluster
+// (planner/search/enumeration.h); collectives where the space names them, else the fastest.
 #pragma once
 
 #include <cstdint>

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "planner/ranking.h"
+#include "planner/search/ranking.h"
 #include "planner/unlike/value.h"
 
 namespace trainyard {

@@ -10,8 +10,8 @@
 
 #include <optional>
 
-#include "planner/group_watch.h"
 #include "planner/unlike/front.h"
+#include "planner/unlike/group_watch.h"
 #include "planner/unlike/groups.h"
 
 namespace trainyard {

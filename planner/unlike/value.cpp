@@ -7,7 +7,7 @@
 #include "model/cost/interval.h"
 #include "model/cost/money.h"
 #include "model/cost/reliability.h"
-#include "planner/bound.h"
+#include "planner/bound/bound.h"
 #include "planner/objective.h"
 
 namespace trainyard {

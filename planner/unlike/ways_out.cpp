@@ -6,8 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include "planner/findings/ways_out.h"
 #include "planner/unlike/team.h"
-#include "planner/ways_out.h"
 
 namespace trainyard {
 namespace {

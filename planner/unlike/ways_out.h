@@ -1,5 +1,5 @@
 // When no plan fits on groups of unlike nodes: what to change, each with the best plan that it
-// allows, as planner/ways_out.h has it of one cluster.
+// allows, as planner/findings/ways_out.h has it of one cluster.
 #pragma once
 
 #include <string>

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "scenarios/fields/documents.h"
-#include "scenarios/nearest_name.h"
+#include "scenarios/json/nearest_name.h"
 
 namespace trainyard {
 namespace {

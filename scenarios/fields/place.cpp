@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "scenarios/json_document.h"
+#include "scenarios/json/json_document.h"
 
 namespace trainyard {
 

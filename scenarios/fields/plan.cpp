@@ -1,7 +1,7 @@
 // The fields of `plan`, design §3. Whether the values make a legal plan is make_plan's business.
 #include "model/cost/collective.h"
 #include "model/schedule/schedule.h"
-#include "planner/auto_schedule.h"
+#include "planner/passes/auto_schedule.h"
 #include "scenarios/fields/documents.h"
 #include "scenarios/fields/reference.h"
 

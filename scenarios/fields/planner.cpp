@@ -1,5 +1,5 @@
 // The fields of a scenario's `planner` section: what the search may choose, and the sizes of which
-// each is searched (planner/capacity.h).
+// each is searched (planner/findings/capacity.h).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "model/cluster/fabric_shape.h"
-#include "planner/auto_schedule.h"
+#include "planner/passes/auto_schedule.h"
 #include "scenarios/fields/documents.h"
 
 namespace trainyard {

@@ -4,8 +4,8 @@
 #include <fmt/ranges.h>
 
 #include "scenarios/catalog.h"
-#include "scenarios/file.h"
-#include "scenarios/nearest_name.h"
+#include "scenarios/json/file.h"
+#include "scenarios/json/nearest_name.h"
 
 namespace trainyard {
 namespace {

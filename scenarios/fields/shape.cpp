@@ -10,7 +10,7 @@
 #include <regex>
 #include <utility>
 
-#include "scenarios/nearest_name.h"
+#include "scenarios/json/nearest_name.h"
 
 namespace trainyard {
 namespace {

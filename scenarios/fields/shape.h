@@ -13,8 +13,8 @@
 
 #include "model/expected.h"
 #include "scenarios/fields/place.h"
-#include "scenarios/json_document.h"
-#include "scenarios/quantity.h"
+#include "scenarios/json/json_document.h"
+#include "scenarios/json/quantity.h"
 
 namespace trainyard {
 

@@ -13,7 +13,7 @@
 
 #include "model/expected.h"
 #include "scenarios/fields/place.h"
-#include "scenarios/json_document.h"
+#include "scenarios/json/json_document.h"
 
 namespace trainyard {
 

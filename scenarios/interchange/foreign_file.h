@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "model/expected.h"
-#include "scenarios/file.h"
+#include "scenarios/json/file.h"
 
 namespace trainyard {
 

@@ -9,8 +9,8 @@
 #include <optional>
 #include <vector>
 
-#include "scenarios/json_document.h"
-#include "scenarios/quantity.h"
+#include "scenarios/json/json_document.h"
+#include "scenarios/json/quantity.h"
 
 namespace trainyard {
 namespace {

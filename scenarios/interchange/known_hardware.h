@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "scenarios/device_document.h"
 #include "scenarios/fields/documents.h"
+#include "scenarios/machine/device_document.h"
 
 namespace trainyard {
 

@@ -7,11 +7,11 @@
 #include <charconv>
 #include <set>
 
-#include "scenarios/device_document.h"
 #include "scenarios/interchange/known_hardware.h"
-#include "scenarios/json_document.h"
+#include "scenarios/json/json_document.h"
 #include "scenarios/kernels/report.h"
 #include "scenarios/kernels/tables.h"
+#include "scenarios/machine/device_document.h"
 
 namespace trainyard {
 namespace {

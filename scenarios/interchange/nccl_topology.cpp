@@ -11,7 +11,7 @@
 #include <unordered_set>
 
 #include "scenarios/interchange/xml_document.h"
-#include "scenarios/json_document.h"
+#include "scenarios/json/json_document.h"
 
 namespace trainyard {
 namespace {

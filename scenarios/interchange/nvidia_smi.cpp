@@ -6,7 +6,7 @@
 #include <charconv>
 #include <map>
 
-#include "scenarios/json_document.h"
+#include "scenarios/json/json_document.h"
 
 namespace trainyard {
 namespace {

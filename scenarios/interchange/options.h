@@ -12,7 +12,7 @@
 
 #include "model/expected.h"
 #include "scenarios/interchange/foreign_file.h"
-#include "scenarios/json_document.h"
+#include "scenarios/json/json_document.h"
 
 namespace trainyard {
 

@@ -13,7 +13,7 @@
 #include "model/plan/plan.h"
 #include "scenarios/interchange/imported.h"
 #include "scenarios/interchange/options.h"
-#include "scenarios/json_document.h"
+#include "scenarios/json/json_document.h"
 
 namespace trainyard {
 

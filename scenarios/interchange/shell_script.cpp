@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "scenarios/interchange/shell_condition.h"
-#include "scenarios/json_document.h"
+#include "scenarios/json/json_document.h"
 
 namespace trainyard {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "scenarios/interchange/foreign_file.h"
-#include "scenarios/json_document.h"
+#include "scenarios/json/json_document.h"
 
 namespace trainyard {
 

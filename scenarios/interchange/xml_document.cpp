@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "scenarios/json_document.h"
+#include "scenarios/json/json_document.h"
 
 namespace trainyard {
 namespace {

@@ -13,7 +13,7 @@
 #include "model/expected.h"
 #include "scenarios/kernels/families.h"
 #include "scenarios/kernels/tables.h"
-#include "scenarios/svg_scatter.h"
+#include "scenarios/text/svg_scatter.h"
 
 namespace trainyard {
 

@@ -9,7 +9,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "scenarios/json_document.h"
+#include "scenarios/json/json_document.h"
 
 namespace trainyard {
 namespace {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "scenarios/fields/place.h"
-#include "scenarios/file.h"
 #include "scenarios/interchange/foreign_file.h"
-#include "scenarios/json_document.h"
+#include "scenarios/json/file.h"
+#include "scenarios/json/json_document.h"
 
 namespace trainyard {
 namespace {

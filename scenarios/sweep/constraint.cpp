@@ -11,7 +11,7 @@
 #include <span>
 #include <utility>
 
-#include "scenarios/quantity.h"
+#include "scenarios/json/quantity.h"
 
 namespace trainyard {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "model/expected.h"
-#include "scenarios/json_document.h"
+#include "scenarios/json/json_document.h"
 
 namespace trainyard {
 

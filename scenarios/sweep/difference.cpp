@@ -10,7 +10,7 @@
 
 #include "scenarios/fields/documents.h"
 #include "scenarios/fields/reference.h"
-#include "scenarios/file.h"
+#include "scenarios/json/file.h"
 #include "scenarios/sweep/result_file.h"
 
 namespace trainyard {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/json_document.h"
+#include "scenarios/json/json_document.h"
 #include "scenarios/sweep/point_row.h"
 #include "scenarios/sweep/references.h"
 

@@ -9,7 +9,7 @@
 #include "scenarios/catalog.h"
 #include "scenarios/fields/kinds.h"
 #include "scenarios/fields/reference.h"
-#include "scenarios/file.h"
+#include "scenarios/json/file.h"
 #include "scenarios/sweep/sha256.h"
 
 namespace trainyard {

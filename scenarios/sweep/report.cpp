@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "planner/baseline.h"
+#include "planner/findings/baseline.h"
 #include "scenarios/fields/documents.h"
 
 namespace trainyard {

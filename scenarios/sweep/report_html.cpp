@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "model/units.h"
-#include "scenarios/markup.h"
-#include "scenarios/quantity.h"
-#include "scenarios/svg_scatter.h"
+#include "scenarios/json/quantity.h"
 #include "scenarios/sweep/row_json.h"
+#include "scenarios/text/markup.h"
+#include "scenarios/text/svg_scatter.h"
 
 namespace trainyard {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "scenarios/fields/place.h"
-#include "scenarios/file.h"
+#include "scenarios/json/file.h"
 #include "scenarios/sweep/store.h"
 
 namespace trainyard {

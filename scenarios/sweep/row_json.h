@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "scenarios/json_document.h"
+#include "scenarios/json/json_document.h"
 #include "scenarios/sweep/point_row.h"
 
 namespace trainyard {

@@ -10,7 +10,7 @@
 #include <system_error>
 #include <utility>
 
-#include "scenarios/file.h"
+#include "scenarios/json/file.h"
 #include "scenarios/sweep/result_file.h"
 #include "scenarios/sweep/sha256.h"
 

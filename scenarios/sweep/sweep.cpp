@@ -6,7 +6,7 @@
 
 #include "scenarios/fields/documents.h"
 #include "scenarios/fields/reference.h"
-#include "scenarios/file.h"
+#include "scenarios/json/file.h"
 #include "scenarios/sweep/point_reader.h"
 #include "scenarios/sweep/sha256.h"
 #include "simulator/random.h"

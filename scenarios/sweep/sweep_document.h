@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "planner/planner.h"
-#include "scenarios/json_document.h"
+#include "scenarios/json/json_document.h"
 
 namespace trainyard {
 

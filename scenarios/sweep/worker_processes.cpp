@@ -10,7 +10,7 @@
 #include <csignal>
 #include <system_error>
 
-#include "scenarios/file.h"
+#include "scenarios/json/file.h"
 
 namespace trainyard {
 namespace {

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "planner/auto_schedule.h"
+#include "planner/passes/auto_schedule.h"
 #include "scenarios/fields/documents.h"
 #include "scenarios/output.h"
 #include "scenarios/plan_value.h"

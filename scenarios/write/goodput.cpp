@@ -1,6 +1,6 @@
 #include "scenarios/write/goodput.h"
 
-#include "scenarios/json_document.h"
+#include "scenarios/json/json_document.h"
 #include "scenarios/plan_value.h"
 #include "scenarios/write/result_json.h"
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "model/cost/breakdown.h"
-#include "planner/marginal.h"
+#include "planner/findings/marginal.h"
 #include "planner/objective.h"
 #include "planner/unlike/space.h"
 #include "planner/unlike/team.h"

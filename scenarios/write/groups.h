@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/findings.h"
+#include "planner/findings/findings.h"
 #include "planner/unlike/groups.h"
 #include "planner/unlike/marginal.h"
 #include "planner/unlike/ways_out.h"

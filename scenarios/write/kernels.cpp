@@ -1,4 +1,4 @@
-#include "scenarios/json_document.h"
+#include "scenarios/json/json_document.h"
 #include "scenarios/kernels/report.h"
 
 namespace trainyard {

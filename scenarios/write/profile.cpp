@@ -2,7 +2,7 @@
 
 #include "scenarios/fields/documents.h"
 #include "scenarios/fields/reference.h"
-#include "scenarios/json_document.h"
+#include "scenarios/json/json_document.h"
 
 namespace trainyard {
 

@@ -2,7 +2,7 @@
 
 #include "model/program/flop.h"
 #include "model/program/view.h"
-#include "scenarios/json_document.h"
+#include "scenarios/json/json_document.h"
 #include "scenarios/plan_value.h"
 
 namespace trainyard {

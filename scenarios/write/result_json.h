@@ -5,7 +5,7 @@
 
 #include "model/cost/estimate.h"
 #include "model/job.h"
-#include "scenarios/json_document.h"
+#include "scenarios/json/json_document.h"
 #include "scenarios/scenario.h"
 
 namespace trainyard {

@@ -3,7 +3,7 @@
 #include <map>
 #include <utility>
 
-#include "scenarios/json_document.h"
+#include "scenarios/json/json_document.h"
 
 namespace trainyard {
 namespace {

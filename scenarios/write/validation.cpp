@@ -1,7 +1,7 @@
 #include <type_traits>
 #include <variant>
 
-#include "scenarios/json_document.h"
+#include "scenarios/json/json_document.h"
 #include "scenarios/output.h"
 #include "scenarios/write/result_json.h"
 

@@ -13,7 +13,7 @@
 #include <thread>
 #include <tuple>
 
-#include "executor/process_state.h"
+#include "executor/supervision/process_state.h"
 #include "scenarios/rank_status.h"
 #include "tests/cli/program.h"
 #include "tests/executor/running.h"

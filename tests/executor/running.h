@@ -12,7 +12,7 @@
 #include <string>
 #include <thread>
 
-#include "executor/board.h"
+#include "executor/supervision/board.h"
 #include "tests/cli/program.h"
 
 namespace trainyard {

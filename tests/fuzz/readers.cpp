@@ -7,7 +7,6 @@
 #include <fstream>
 
 #include "executor/token_file.h"
-#include "scenarios/fabric_document.h"
 #include "scenarios/fields/documents.h"
 #include "scenarios/fields/reference.h"
 #include "scenarios/huggingface.h"
@@ -20,6 +19,7 @@
 #include "scenarios/interchange/nvidia_smi.h"
 #include "scenarios/interchange/torchtitan.h"
 #include "scenarios/kernels/tables.h"
+#include "scenarios/machine/fabric_document.h"
 #include "scenarios/output.h"
 #include "scenarios/scenario.h"
 #include "scenarios/sweep/difference.h"

@@ -8,7 +8,7 @@
 
 #include "executor/cuda/cuda_backend.h"
 #include "executor/rank_run.h"
-#include "executor/whereabouts.h"
+#include "executor/supervision/whereabouts.h"
 #include "model/program/lower.h"
 #include "tests/gpu/emulated/runtime.h"
 #include "tests/gpu/silent.h"

@@ -6,12 +6,12 @@
 #include <QAbstractItemModelTester>
 
 #include "gui/presenters/accuracy_check.h"
-#include "gui/presenters/plan_search.h"
+#include "gui/presenters/plan/plan_search.h"
 #include "gui/presenters/run_lives.h"
 #include "model/program/profile.h"
 #include "scenarios/question.h"
-#include "scenarios/readable.h"
 #include "scenarios/scenario_text.h"
+#include "scenarios/text/readable.h"
 #include "scenarios/validation.h"
 #include "scenarios/write/profile.h"
 #include "tests/gui/application.h"

@@ -10,9 +10,9 @@
 #include <algorithm>
 
 #include "gui/charts/cluster_chart.h"
-#include "gui/presenters/cluster_load.h"
-#include "gui/presenters/cluster_map.h"
-#include "gui/presenters/placement_model.h"
+#include "gui/presenters/cluster/cluster_load.h"
+#include "gui/presenters/cluster/cluster_map.h"
+#include "gui/presenters/cluster/placement_model.h"
 #include "model/cost/estimate.h"
 #include "scenarios/question.h"
 #include "scenarios/scenario_text.h"

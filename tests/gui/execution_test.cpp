@@ -1,5 +1,5 @@
 // Real runs of the program on ranks of this machine, from the window as its user has it.
-#include "gui/presenters/execution.h"
+#include "gui/presenters/execution/execution.h"
 
 #include <gtest/gtest.h>
 
@@ -20,9 +20,9 @@
 #include "gui/pages/execute_page.h"
 #include "gui/pages/timeline_page.h"
 #include "gui/presenters/accuracy_check.h"
-#include "gui/presenters/scenario_document.h"
+#include "gui/presenters/document/scenario_document.h"
 #include "gui/presenters/text.h"
-#include "scenarios/file.h"
+#include "scenarios/json/file.h"
 #include "scenarios/validation.h"
 #include "scenarios/write/profile.h"
 #include "tests/gui/application.h"

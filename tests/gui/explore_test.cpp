@@ -1,11 +1,11 @@
-#include "gui/presenters/explore.h"
+#include "gui/presenters/plan/explore.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "gui/presenters/answer.h"
-#include "gui/presenters/plan_knobs.h"
-#include "planner/auto_schedule.h"
+#include "gui/presenters/plan/plan_knobs.h"
+#include "planner/passes/auto_schedule.h"
 #include "planner/request.h"
 #include "scenarios/question.h"
 #include "scenarios/scenario_text.h"

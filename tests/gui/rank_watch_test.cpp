@@ -1,11 +1,11 @@
-#include "gui/presenters/rank_watch.h"
+#include "gui/presenters/execution/rank_watch.h"
 
 #include <gtest/gtest.h>
 
 #include <QAbstractItemModelTester>
 
 #include "gui/presenters/emphasis.h"
-#include "gui/presenters/rank_model.h"
+#include "gui/presenters/execution/rank_model.h"
 
 namespace trainyard {
 namespace {

@@ -1,4 +1,4 @@
-#include "gui/presenters/scenario_document.h"
+#include "gui/presenters/document/scenario_document.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,8 +6,8 @@
 #include <QElapsedTimer>
 #include <fstream>
 
-#include "gui/presenters/recovery.h"
-#include "scenarios/file.h"
+#include "gui/presenters/document/recovery.h"
+#include "scenarios/json/file.h"
 #include "scenarios/question.h"
 #include "tests/gui/application.h"
 

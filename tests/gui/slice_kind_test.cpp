@@ -1,4 +1,4 @@
-#include "gui/presenters/slice_kind.h"
+#include "gui/presenters/timeline/slice_kind.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "gui/presenters/text.h"
-#include "gui/presenters/timeline_scene.h"
+#include "gui/presenters/timeline/timeline_scene.h"
 #include "scenarios/question.h"
 #include "scenarios/read_trace.h"
 #include "scenarios/scenario_text.h"

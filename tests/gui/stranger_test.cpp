@@ -6,10 +6,10 @@
 
 #include "gui/pages/timeline_page.h"
 #include "gui/presenters/accuracy_check.h"
-#include "gui/presenters/explore.h"
-#include "gui/presenters/scenario_document.h"
-#include "gui/presenters/step_play.h"
-#include "gui/presenters/sweep_run.h"
+#include "gui/presenters/document/scenario_document.h"
+#include "gui/presenters/plan/explore.h"
+#include "gui/presenters/sweep/sweep_run.h"
+#include "gui/presenters/timeline/step_play.h"
 #include "tests/gui/window.h"
 
 namespace trainyard {

@@ -6,9 +6,9 @@
 #include <QSignalSpy>
 #include <cmath>
 
-#include "gui/presenters/sweep_figures.h"
-#include "gui/presenters/sweep_run.h"
-#include "gui/presenters/sweep_table.h"
+#include "gui/presenters/sweep/sweep_figures.h"
+#include "gui/presenters/sweep/sweep_run.h"
+#include "gui/presenters/sweep/sweep_table.h"
 #include "scenarios/question.h"
 #include "scenarios/scenario_text.h"
 #include "scenarios/sweep/run_sweep.h"

@@ -8,8 +8,8 @@
 #include <random>
 
 #include "gui/charts/gantt.h"
-#include "gui/presenters/step_play.h"
-#include "gui/presenters/timeline_scene.h"
+#include "gui/presenters/timeline/step_play.h"
+#include "gui/presenters/timeline/timeline_scene.h"
 #include "scenarios/question.h"
 #include "scenarios/scenario_text.h"
 #include "simulator/step.h"

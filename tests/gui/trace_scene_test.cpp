@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "gui/charts/gantt.h"
-#include "gui/presenters/step_play.h"
-#include "gui/presenters/timeline_scene.h"
+#include "gui/presenters/timeline/step_play.h"
+#include "gui/presenters/timeline/timeline_scene.h"
 #include "scenarios/write/spans.h"
 #include "tests/gui/application.h"
 

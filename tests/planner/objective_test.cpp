@@ -11,11 +11,11 @@
 #include <limits>
 
 #include "model/cost/reliability.h"
-#include "planner/confirm.h"
-#include "planner/hardware.h"
-#include "planner/marginal.h"
+#include "planner/findings/confirm.h"
+#include "planner/findings/hardware.h"
+#include "planner/findings/marginal.h"
+#include "planner/findings/ways_out.h"
 #include "planner/planner.h"
-#include "planner/ways_out.h"
 #include "tests/planner/jobs.h"
 #include "tests/planner/random_jobs.h"
 

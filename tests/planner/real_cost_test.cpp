@@ -4,10 +4,10 @@
 #include <random>
 
 #include "model/cost/estimate.h"
-#include "planner/baseline.h"
-#include "planner/bound.h"
-#include "planner/enumeration.h"
+#include "planner/bound/bound.h"
+#include "planner/findings/baseline.h"
 #include "planner/request.h"
+#include "planner/search/enumeration.h"
 #include "tests/planner/jobs.h"
 
 namespace trainyard {

@@ -5,9 +5,9 @@
 #include <limits>
 #include <new>
 
-#include "planner/baseline.h"
+#include "planner/findings/baseline.h"
 #include "planner/planner.h"
-#include "planner/ranking.h"
+#include "planner/search/ranking.h"
 #include "tests/planner/jobs.h"
 
 namespace trainyard {

@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "scenarios/file.h"
-#include "scenarios/json_document.h"
+#include "scenarios/json/file.h"
+#include "scenarios/json/json_document.h"
 #include "scenarios/priced_run.h"
 #include "scenarios/scenario.h"
 #include "scenarios/validation.h"

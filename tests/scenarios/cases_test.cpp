@@ -11,8 +11,8 @@
 #include <set>
 
 #include "planner/planner.h"
-#include "scenarios/file.h"
-#include "scenarios/json_document.h"
+#include "scenarios/json/file.h"
+#include "scenarios/json/json_document.h"
 #include "scenarios/output.h"
 #include "scenarios/question.h"
 #include "scenarios/scenario.h"

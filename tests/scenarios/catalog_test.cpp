@@ -8,7 +8,7 @@
 #include <set>
 
 #include "scenarios/huggingface.h"
-#include "scenarios/json_document.h"
+#include "scenarios/json/json_document.h"
 #include "scenarios/scenario.h"
 #include "tests/support/shared_data.h"
 

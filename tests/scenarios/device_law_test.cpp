@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "model/cost/estimate.h"
-#include "planner/auto_schedule.h"
+#include "planner/passes/auto_schedule.h"
 #include "scenarios/catalog.h"
 #include "scenarios/question.h"
 #include "scenarios/scenario_text.h"

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "scenarios/file.h"
 #include "scenarios/form.h"
+#include "scenarios/json/file.h"
 #include "scenarios/scenario.h"
 #include "scenarios/scenario_text.h"
 #include "tests/scenarios/test_folder.h"

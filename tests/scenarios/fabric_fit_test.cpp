@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "scenarios/catalog.h"
-#include "scenarios/fabric_document.h"
+#include "scenarios/machine/fabric_document.h"
 #include "scenarios/output.h"
 #include "tests/scenarios/test_folder.h"
 #include "tests/support/shared_data.h"

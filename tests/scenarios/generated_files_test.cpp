@@ -8,7 +8,7 @@
 
 #include "scenarios/fields/example.h"
 #include "scenarios/fields/kinds.h"
-#include "scenarios/file.h"
+#include "scenarios/json/file.h"
 #include "scenarios/output.h"
 #include "scenarios/schema.h"
 #include "tests/scenarios/test_folder.h"

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "scenarios/json_document.h"
+#include "scenarios/json/json_document.h"
 #include "scenarios/scenario.h"
 #include "tests/scenarios/test_folder.h"
 

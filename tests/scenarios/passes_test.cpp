@@ -7,7 +7,7 @@
 
 #include "model/cost/estimate.h"
 #include "model/schedule/listed.h"
-#include "planner/auto_schedule.h"
+#include "planner/passes/auto_schedule.h"
 #include "scenarios/fields/documents.h"
 #include "scenarios/plan_value.h"
 #include "scenarios/scenario.h"

@@ -6,8 +6,8 @@
 #include <limits>
 
 #include "model/cost/estimate.h"
-#include "scenarios/file.h"
-#include "scenarios/json_document.h"
+#include "scenarios/json/file.h"
+#include "scenarios/json/json_document.h"
 #include "scenarios/question.h"
 #include "scenarios/scenario_text.h"
 #include "tests/scenarios/test_folder.h"

@@ -10,7 +10,7 @@
 #include "model/schedule/schedule.h"
 #include "planner/request.h"
 #include "scenarios/fields/documents.h"
-#include "scenarios/file.h"
+#include "scenarios/json/file.h"
 #include "scenarios/output.h"
 #include "scenarios/plan_value.h"
 #include "tests/scenarios/test_folder.h"

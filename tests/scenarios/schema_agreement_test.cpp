@@ -14,7 +14,7 @@
 #include "scenarios/catalog.h"
 #include "scenarios/fields/kinds.h"
 #include "scenarios/fields/reference.h"
-#include "scenarios/file.h"
+#include "scenarios/json/file.h"
 #include "tests/scenarios/test_folder.h"
 #include "tests/support/shared_data.h"
 

@@ -10,7 +10,7 @@
 #include "model/calibration/stack_parameters.h"
 #include "model/cost/estimate.h"
 #include "scenarios/catalog.h"
-#include "scenarios/stack_document.h"
+#include "scenarios/machine/stack_document.h"
 #include "tests/support/shared_data.h"
 
 namespace trainyard {

@@ -9,7 +9,7 @@
 #include <map>
 #include <string>
 
-#include "planner/baseline.h"
+#include "planner/findings/baseline.h"
 #include "planner/unlike/baseline.h"
 #include "tests/planner/jobs.h"
 

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "scenarios/json_document.h"
+#include "scenarios/json/json_document.h"
 #include "tests/scenarios/interchange/foreign.h"
 
 namespace trainyard {

@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "model/calibration/fit_collectives.h"
-#include "scenarios/device_document.h"
+#include "scenarios/machine/device_document.h"
 #include "tests/scenarios/interchange/foreign.h"
 
 namespace trainyard {

@@ -5,7 +5,6 @@
 
 #include <filesystem>
 
-#include "scenarios/file.h"
 #include "scenarios/interchange/accelerate.h"
 #include "scenarios/interchange/deepspeed.h"
 #include "scenarios/interchange/kineto.h"
@@ -13,7 +12,8 @@
 #include "scenarios/interchange/nccl_tests.h"
 #include "scenarios/interchange/nvidia_smi.h"
 #include "scenarios/interchange/torchtitan.h"
-#include "scenarios/json_document.h"
+#include "scenarios/json/file.h"
+#include "scenarios/json/json_document.h"
 #include "scenarios/question.h"
 #include "tests/scenarios/interchange/foreign.h"
 #include "tests/scenarios/interchange/plans.h"

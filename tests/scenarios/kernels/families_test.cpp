@@ -8,8 +8,8 @@
 #include <functional>
 
 #include "model/cost/kernels/attention.h"
-#include "scenarios/device_document.h"
 #include "scenarios/kernels/tables.h"
+#include "scenarios/machine/device_document.h"
 #include "tests/support/shared_data.h"
 
 namespace trainyard {

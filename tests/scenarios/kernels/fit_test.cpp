@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "scenarios/device_document.h"
 #include "scenarios/kernels/limits.h"
 #include "scenarios/kernels/report.h"
+#include "scenarios/machine/device_document.h"
 #include "scenarios/output.h"
 #include "tests/support/shared_data.h"
 

@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "scenarios/device_document.h"
+#include "scenarios/machine/device_document.h"
 
 namespace trainyard {
 namespace {

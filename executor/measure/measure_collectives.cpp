@@ -1,0 +1,174 @@
+#include "executor/measure/measure_collectives.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <thread>
+
+namespace trainyard {
+namespace {
+
+constexpr std::array kOperations = {
+    CollectiveOperation::all_reduce, CollectiveOperation::all_gather,
+    CollectiveOperation::reduce_scatter, CollectiveOperation::all_to_all,
+    CollectiveOperation::broadcast};
+constexpr int kFewest = 5, kMost = 200;
+constexpr int kFewestLate = 2;         // where the budget is spent
+constexpr double kOverlapShare = 0.1;  // of the budget
+
+Expected<void> meet(Transport& transport, float& largest) {
+  return transport.all_reduce(Group::all, &largest, 1, Reduction::max);
+}
+
+// All ranks decide alike, for each run takes as long as it does on the slowest: as many runs as the
+// first ones leave time for.
+Expected<Timing> time_of(Transport& transport, TimedExchange& exchange, double budget) {
+  std::vector<double> times;
+  double spent = 0;
+  int runs = kFewest;
+  for (int run = 0; run < runs; ++run) {
+    float time = 0;
+    if (auto met = meet(transport, time); !met) return tl::unexpected(met.error());
+    const auto took = exchange.once();
+    if (!took) return tl::unexpected(took.error());
+    time = static_cast<float>(*took);
+    if (auto met = meet(transport, time); !met) return tl::unexpected(met.error());
+    times.push_back(static_cast<double>(time));
+    spent += times.back();
+    if (run + 1 == kFewestLate && spent > budget) break;
+    if (run + 1 == kFewest) {
+      runs = std::clamp(static_cast<int>(budget / median_of(times)), kFewest, kMost);
+    }
+  }
+  return timing_of(times);
+}
+
+// What a group has measured so far, and who is told.
+struct Progressing {
+  int sizes;
+  std::vector<TimedCollective>& list;
+  const std::function<void(double part)>& told;
+  double done = 0;
+
+  void add(const TimedCollective& measured) {
+    list.push_back(measured);
+    told(++done / (sizes * (kOperations.size() + 1.0)));
+  }
+};
+
+Expected<void> measure(CalibrationGroup& group, CollectiveOperation operation, double budget,
+                       Progressing& found) {
+  const bool both_ways = operation == CollectiveOperation::send;
+  for (int size = 0; size < found.sizes; ++size) {
+    const int count = 256 << size;
+    const auto exchange = group.exchange(operation, count);
+    auto timing = time_of(group.host(), *exchange, budget / found.sizes);
+    if (!timing) return tl::unexpected(timing.error());
+    if (both_ways) {
+      timing->median = timing->median / 2;
+      timing->deviation = timing->deviation / 2;
+    }
+    const Bytes bytes(static_cast<double>(count) * sizeof(float));
+    found.add({{operation, group.host().ranks(), bytes, timing->median}, *timing});
+  }
+  return {};
+}
+
+Expected<void> measure_group(CalibrationGroup& group, double budget, Progressing found) {
+  const double each = budget / (kOperations.size() + 1);
+  for (const CollectiveOperation operation : kOperations) {
+    if (auto done = measure(group, operation, each, found); !done) return done;
+  }
+  if (group.host().ranks() != 2) return {};
+  return measure(group, CollectiveOperation::send, each, found);
+}
+
+// ---- Beside each other --------------------------------------------------------------------
+
+// Until that time is over on a rank: beside arithmetic, and on a busy host, a round takes many
+// times what it takes alone.
+Expected<void> exchange_for(Transport& transport, TimedExchange& exchange, double budget,
+                            const std::function<void(double part)>& told) {
+  const auto begin = TimingClock::now();
+  for (float part = 0; part < 1;) {
+    for (int i = 0; i < kFewest; ++i) {
+      if (const auto took = exchange.once(); !took) return tl::unexpected(took.error());
+    }
+    part = static_cast<float>(seconds_since(begin) / budget);
+    if (auto met = meet(transport, part); !met) return met;
+    told(std::min(1.0, static_cast<double>(part)));
+  }
+  return {};
+}
+
+// What arithmetic loses of its pace while another thread of the rank reduces with its peers.
+// Only that thread speaks to them meanwhile.
+Expected<double> measured_slowdown(const CalibrationParty& party, CalibrationGroup& group,
+                                   double budget, const std::function<void(double part)>& told) {
+  const auto exchange = group.exchange(CollectiveOperation::all_reduce, party.reduced);
+  std::vector<double> plain, beside;
+  for (const auto begin = TimingClock::now();
+       plain.size() < kFewest || seconds_since(begin) < budget / 2;)
+    plain.push_back(party.product());
+  std::atomic<bool> ended = false;
+  Expected<void> reduced;
+  std::thread reducing([&] {
+    reduced = exchange_for(group.host(), *exchange, budget / 2, told);
+    ended = true;
+  });
+  while (!ended) beside.push_back(party.product());
+  reducing.join();
+  if (!reduced) return tl::unexpected(reduced.error());
+  // Sums, not medians: a product that had to give way counts in full.
+  double sum = 0;
+  for (const double time : beside) sum += time;
+  const double pace =
+      beside.empty() ? 1 : median_of(plain) * static_cast<double>(beside.size()) / sum;
+  auto lost = static_cast<float>(std::clamp(1 - pace, 0.0, 1.0));
+  if (auto met = meet(group.host(), lost); !met) return tl::unexpected(met.error());
+  return static_cast<double>(lost);
+}
+
+std::vector<int> group_sizes(int ranks) {
+  std::vector<int> sizes;
+  for (int size = 2; size < ranks; size *= 2) sizes.push_back(size);
+  sizes.push_back(ranks);
+  return sizes;
+}
+
+}  // namespace
+
+Expected<GroupSamples> measure_collectives(const CalibrationRanks& world, Seconds budget) {
+  GroupSamples samples;
+  const std::vector<int> sizes = group_sizes(world.all.ranks());
+  const double each = (1 - kOverlapShare) * budget.value() / static_cast<double>(sizes.size());
+  const double share = (1 - kOverlapShare) / static_cast<double>(sizes.size());
+  double before = 0;
+  const std::function<void(double)> told = [&](double part) {
+    world.progress(before + share * part);
+  };
+  for (const int size : sizes) {
+    const auto group = world.party.group(size);
+    if (!group) return tl::unexpected(group.error());
+    if (*group) {
+      auto done = measure_group(**group, each, {world.party.sizes, samples.collectives, told});
+      if (!done) return tl::unexpected(done.error());
+    }
+    before += share;
+    world.progress(before);
+    float met = 0;
+    if (auto done = meet(world.all, met); !done) return tl::unexpected(done.error());
+  }
+  const auto all = world.party.group(world.all.ranks());
+  if (!all) return tl::unexpected(all.error());
+  const std::function<void(double)> told_last = [&](double part) {
+    world.progress(before + (1 - before) * part);
+  };
+  const auto slowdown =
+      measured_slowdown(world.party, **all, kOverlapShare * budget.value(), told_last);
+  if (!slowdown) return tl::unexpected(slowdown.error());
+  samples.overlap_slowdown = *slowdown;
+  return samples;
+}
+
+}  // namespace trainyard

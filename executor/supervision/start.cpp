@@ -1,0 +1,350 @@
+#include "executor/supervision/start.h"
+
+#include <fmt/format.h>
+#include <sys/prctl.h>
+
+#include <charconv>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <initializer_list>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "executor/cpu/socket_transport.h"
+#include "executor/host/temporary_folder.h"
+#include "executor/supervision/diagnosis.h"
+#include "executor/supervision/end_watch.h"
+#include "executor/supervision/host_boards.h"
+#include "executor/supervision/supervisor.h"
+#include "model/program/check.h"
+#include "model/program/lower.h"
+#ifdef TRAINYARD_HAS_MPI
+#include "executor/cpu/mpi_transport.h"
+#endif
+
+namespace trainyard {
+namespace {
+
+namespace fs = std::filesystem;
+
+// mpirun gives its ranks a second to end after it told them to, but ends that second, and with it
+// every rank that is left, as soon as the first of them is gone.
+constexpr std::chrono::seconds kOthersSave(2);
+
+// What tells a rank to end. Ctrl-C is for the supervisor where there is one.
+sigset_t termination(const Started& started) {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  if (!started.folder) sigaddset(&signals, SIGINT);
+  return signals;
+}
+
+// The boards of all ranks; of a rank that runs without them its own.
+Expected<std::vector<Board>> collected(Transport& transport, const Board& own, bool alone) {
+  std::vector<Board> boards;
+  if (alone) {
+    auto board = Board::copied(own.bytes());
+    if (!board) return tl::unexpected(board.error());
+    boards.push_back(*std::move(board));
+    return boards;
+  }
+  for (int from = 0; from < transport.ranks(); ++from) {
+    std::string bytes;
+    if (transport.rank() == from) bytes = std::string(own.bytes());
+    if (auto told = transport.broadcast(bytes, from); !told) return tl::unexpected(told.error());
+    auto board = Board::copied(bytes);
+    if (!board) return tl::unexpected(board.error());
+    boards.push_back(*std::move(board));
+  }
+  return boards;
+}
+
+// Of the boards: a supervisor's, or one of the rank's own for as long as it runs.
+class BoardFolder {
+ public:
+  explicit BoardFolder(const Started& started) {
+    if (started.folder) {
+      path_ = *started.folder;
+      return;
+    }
+    auto made = TemporaryFolder::make("rank");
+    if (made) {
+      own_ = *std::move(made);
+      path_ = own_->path();
+    } else {
+      path_ = tl::unexpected(made.error());
+    }
+  }
+
+  Expected<Board> board(int place, std::int64_t operations, std::int64_t steps) const {
+    if (!path_) return tl::unexpected(path_.error());
+    return Board::create(*path_, place, operations, steps);
+  }
+  // Requires: there is a board in it.
+  const fs::path& path() const { return *path_; }
+  void remove() const { remover()(); }
+  std::function<void()> remover() const {
+    return own_ ? own_->remover() : [] {};
+  }
+
+ private:
+  std::optional<TemporaryFolder> own_;
+  Expected<fs::path> path_;
+};
+
+// Out of the boards of its host when it is done.
+struct Leaving {
+  HostBoards& host;
+  ~Leaving() { host.leave(); }
+};
+
+struct RankWorld {
+  const Started& started;
+  HostBoards& host;
+  const Setting& setting;
+  const RunPlan& plan;
+  const SaveBoard& save;
+  const BoardFolder& folder;
+  EndWatch& ends;
+};
+
+// NOLINTNEXTLINE(concurrency-mt-unsafe): nobody sets one
+const char* variable(const char* name) { return std::getenv(name); }
+
+bool is_under_mpi() {
+  return variable("OMPI_COMM_WORLD_SIZE") != nullptr || variable("PMI_SIZE") != nullptr ||
+         variable("PMIX_RANK") != nullptr;
+}
+
+// Of the first variable that begins with a number and has no list of them; 1: none has.
+int first_count(std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    const std::string_view text = variable(name) == nullptr ? "" : variable(name);
+    int count = 0;
+    const auto read = std::from_chars(text.data(), text.data() + text.size(), count);
+    const bool is_list = text.find(',') != std::string_view::npos;
+    if (read.ec == std::errc() && count > 0 && !is_list) return count;
+  }
+  return 1;
+}
+
+// While it lives, a rank that is told to end or that hangs saves its board.
+class Watched {
+ public:
+  Watched(const RankWorld& world, const RunWords& words, Board& board) : ends_(world.ends) {
+    BoardHead& head = board.head();
+    WatchedRank rank;
+    if (!world.started.folder) rank.timeout = world.plan.timeout;
+    // The others wait for rank 0 while it trains the network alone.
+    rank.beats = [&head, &host = world.host]() -> std::optional<std::int64_t> {
+      if (head.state == RankState::unsharded && head.rank != 0) return std::nullopt;
+      return head.beats + static_cast<std::int64_t>(head.state.load()) + host.beats();
+    };
+    rank.hanging = [&world, &words, &head] {
+      const auto seen = world.host.said_of([&](const Boards& boards) {
+        return standstill_of(boards, words, world.plan.timeout).value_or("");
+      });
+      return world.host.agree_on(
+          !seen.empty() ? seen
+                        : sentence_of(head, not_gone_on(world.plan.timeout), words.described));
+    };
+    rank.save = [&](const std::string& why) {
+      head.state = RankState::terminated;
+      if (!world.started.folder) world.save(board, why);
+    };
+    ends_.watch(std::move(rank));
+  }
+  ~Watched() { ends_.let_go(); }
+  Watched(const Watched&) = delete;
+  Watched& operator=(const Watched&) = delete;
+
+ private:
+  EndWatch& ends_;
+};
+
+// Why a rank ends that has failed. A peer that was killed is found dead a moment after its
+// connections are closed; what it was at, its board says.
+std::string why_failed(HostBoards& host, const RunWords& words, const BoardHead& head,
+                       std::string_view message) {
+  constexpr std::chrono::milliseconds kLook{20};
+  constexpr int kLooks = 50;
+  for (int i = 0; i < kLooks && message.ends_with(kHasGone); ++i) {
+    std::string dead =
+        host.said_of([&](const Boards& boards) { return death_of(boards, words).value_or(""); });
+    if (!dead.empty()) return dead;
+    std::this_thread::sleep_for(kLook);
+  }
+  return sentence_of(head, message, words.described);
+}
+
+Expected<RankResult> run_on(const RankWorld& world, const Program& program,
+                            const RankLayout& layout, Transport& transport, Board& board) {
+  const RunWords words = words_of(program, layout);
+  const Leaving leaving{world.host};
+  const Watched watched(world, words, board);
+  const bool is_watched = world.started.folder.has_value();
+  RankResult result{.rank = transport.rank()};
+  Expected<void> done;
+  if (!is_watched && transport.ranks() > 1 && world.plan.alone < 0) {
+    done = world.host.join(transport, Board::file_in(world.folder.path(), result.rank));
+  }
+  if (done) done = run_rank(world.setting, world.plan, program, layout, transport, board);
+  if (is_watched) {
+    if (!done) result.failure = fmt::format("rank {}: {}", result.rank, done.error().message);
+    return result;
+  }
+  if (done) {
+    auto boards = collected(transport, board, world.plan.alone >= 0);
+    if (!boards) {
+      done = tl::unexpected(boards.error());
+    } else {
+      result.boards = *std::move(boards);
+    }
+  }
+  if (done) return result;
+  const std::string& message = done.error().message;
+  result.failure = why_failed(world.host, words, board.head(), message);
+  result.is_said = message == kAnotherRank;
+  if (!result.is_said) {
+    Verdict verdict = world.host.agree_on(result.failure);
+    result.failure = std::move(verdict.sentence);
+    result.is_said = !verdict.is_own;
+  }
+  world.save(board, result.failure);
+  return result;
+}
+
+Error wrong_ranks(int of_plan, int started) {
+  return {"", fmt::format("the plan has {} ranks, {} were started", of_plan, started)};
+}
+
+// The ranks of a launcher that sets RANK and WORLD_SIZE.
+template <typename BoardOf>
+Expected<RankResult> run_at(const Rendezvous& at, const RankWorld& world, const Program& program,
+                            const RankLayout& layout, const BoardOf& board_of) {
+  if (at.ranks != layout.ranks()) return tl::unexpected(wrong_ranks(layout.ranks(), at.ranks));
+  auto board = board_of(at.rank);
+  if (!board) return tl::unexpected(board.error());
+  const auto transport = make_socket_transport(at, layout, board->head().call, world.plan.timeout);
+  if (!transport) return tl::unexpected(transport.error());
+  return run_on(world, program, layout, **transport, *board);
+}
+
+// A rank that reaches the others, if there are any, by `transport`.
+template <typename BoardOf>
+Expected<RankResult> run_over(const std::unique_ptr<Transport>& transport, const RankWorld& world,
+                              const Program& program, const RankLayout& layout,
+                              const BoardOf& board_of) {
+  auto board = board_of(transport->rank());
+  if (!board) return tl::unexpected(board.error());
+  return run_on(world, program, layout, *transport, *board);
+}
+
+#ifdef TRAINYARD_HAS_MPI
+constexpr int kRankFailed = 3;  // exit status, as of every run whose machine failed
+
+// A rank that fails alone ends the others too where no supervisor does it: MPI_Finalize would wait
+// for them, and they for this rank. One that fails with another leaves the sentence to that one.
+Expected<RankResult> ended(const MpiWorld& mpi, const RankWorld& world,
+                           Expected<RankResult> result) {
+  if (world.started.folder) return result;
+  if (result && (result->failure.empty() || result->is_said)) return result;
+  if (result) {
+    fmt::print(stderr, "trainyard: {}\n", result->failure);
+  } else {
+    const Error& error = result.error();
+    fmt::print(stderr, "trainyard: rank {}: {}{}{}\n", mpi.rank(), error.where,
+               error.where.empty() ? "" : ": ", error.message);
+  }
+  world.folder.remove();
+  MpiWorld::abort(kRankFailed);
+  return result;
+}
+#endif
+
+// The ranks of mpirun or srun.
+template <typename BoardOf>
+Expected<RankResult> run_under_mpi([[maybe_unused]] const RankWorld& world,
+                                   [[maybe_unused]] const Program& program,
+                                   const RankLayout& layout,
+                                   [[maybe_unused]] const BoardOf& board_of) {
+#ifdef TRAINYARD_HAS_MPI
+  const MpiWorld mpi;
+  if (mpi.ranks() != layout.ranks()) {
+    return tl::unexpected(wrong_ranks(layout.ranks(), mpi.ranks()));
+  }
+  auto board = board_of(mpi.rank());
+  if (!board) return ended(mpi, world, tl::unexpected(board.error()));
+  const auto transport = make_mpi_transport(mpi, program, layout, board->head().call);
+  return ended(mpi, world, run_on(world, program, layout, *transport, *board));
+#else
+  return failure("", fmt::format("the plan has {} ranks; built without MPI, one rank can be run",
+                                 layout.ranks()));
+#endif
+}
+
+}  // namespace
+
+std::optional<Started> started_as_rank() {
+  if (const char* folder = variable(kRunFolder)) return Started{folder};
+  // Open MPI, MPICH, Slurm.
+  if (is_under_mpi()) {
+    return Started{std::nullopt,
+                   first_count({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"})};
+  }
+  const auto at = rendezvous_in_environment();
+  return at ? std::optional(Started{std::nullopt, at->ranks}) : std::nullopt;
+}
+
+int ranks_of_host() {
+  // Open MPI, MPICH, Slurm where its nodes have as many each ("4", "4(x2)"), torchrun.
+  return first_count({"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_TASKS_PER_NODE",
+                      "LOCAL_WORLD_SIZE"});
+}
+
+std::optional<Error> wrong_environment() {
+  if (variable(kRunFolder) != nullptr || is_under_mpi()) return std::nullopt;
+  return wrong_rendezvous();
+}
+
+Expected<RankResult> run_as_rank(const Started& started, const Setting& setting,
+                                 const RunPlan& plan, const SaveBoard& save) {
+  const sigset_t signals = termination(started);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // before the first thread: MPI has its own
+  if (started.folder) ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const auto program = lower(setting.model, setting.training, setting.plan);
+  if (!program) return tl::unexpected(program.error());
+  const RankLayout layout(setting.plan, setting.model.kv_heads);
+  if (auto checked = check(*program, layout); !checked) return tl::unexpected(checked.error());
+  const BoardFolder folder(started);
+  const bool others_save = !started.folder && is_under_mpi();
+  const auto host = std::make_shared<HostBoards>();
+  EndWatch ends(signals, [remove = folder.remover(), host, others_save] {
+    host->leave();
+    remove();
+    if (others_save) std::this_thread::sleep_for(kOthersSave);
+  });
+  const RankWorld world{started, *host, setting, plan, save, folder, ends};
+  const auto board_of = [&](int rank) {
+    const auto stage = static_cast<std::size_t>(layout.coordinates(rank).stage);
+    const int place = plan.alone >= 0 ? 0 : rank;
+    auto board = folder.board(place, program->stages[stage].operations, plan.all_steps());
+    if (board) board->head().rank = rank;
+    return board;
+  };
+  if (plan.alone >= 0) {
+    return run_over(make_alone_transport(layout, plan.alone), world, *program, layout, board_of);
+  }
+  if (layout.ranks() == 1) {
+    return run_over(make_lone_transport(), world, *program, layout, board_of);
+  }
+  if (const auto at = rendezvous_in_environment(); at && !started.folder && !is_under_mpi()) {
+    return run_at(*at, world, *program, layout, board_of);
+  }
+  return run_under_mpi(world, *program, layout, board_of);
+}
+
+}  // namespace trainyard

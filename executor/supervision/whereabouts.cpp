@@ -1,0 +1,86 @@
+#include "executor/supervision/whereabouts.h"
+
+#include <fmt/format.h>
+
+namespace trainyard {
+namespace {
+
+// "1, 3 to 6 and 9". Requires: ascending, not empty.
+std::string listed(const std::vector<int>& ranks) {
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < ranks.size();) {
+    std::size_t last = i;
+    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
+    if (last < i + 2) last = i;
+    parts.push_back(last == i ? fmt::format("{}", ranks[i])
+                              : fmt::format("{} to {}", ranks[i], ranks[last]));
+    i = last + 1;
+  }
+  std::string text = parts.front();
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    text += (i + 1 == parts.size() ? " and " : ", ") + parts[i];
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string described_operation(const Program& program, const RankLayout& layout, int rank,
+                                std::int64_t number) {
+  for (const IssuedOperation issued : operations_of(program, layout.coordinates(rank).stage)) {
+    if (number-- == 0) return described(issued);
+  }
+  return "after its last operation";
+}
+
+std::vector<std::int64_t> operations_at(const BoardHead& head) {
+  std::vector<std::int64_t> operations;
+  for (const auto& operation : head.under_way) {
+    if (operation >= 0) operations.push_back(operation);
+  }
+  if (operations.empty() && head.operation >= 0) operations.push_back(head.operation);
+  return operations;
+}
+
+bool computes(const BoardHead& head) {
+  return head.under_way[0] >= 0 ? head.computes.load() : head.call == RankCall::none;
+}
+
+std::string place_of(const BoardHead& head, const DescribeOperation& describe) {
+  std::string text;
+  switch (head.state.load()) {
+    case RankState::starting:
+      return "before its first step";
+    case RankState::unsharded:
+      text = "while the network is trained on one rank, to compare with";
+      break;
+    case RankState::comparing:
+      text = "comparing with the network on one rank";
+      break;
+    default:
+      std::string at;
+      for (const std::int64_t operation : operations_at(head)) {
+        at += (at.empty() ? "" : " and ") + describe(head.rank, operation);
+      }
+      text = fmt::format("step {}, {}", head.steps_done.load(),
+                         at.empty() ? "before its first operation" : at);
+  }
+  const std::string_view call = name_of(head.call.load());
+  return call.empty() ? text : fmt::format("{}, in {}", text, call);
+}
+
+std::string sentence_of(const BoardHead& head, std::string_view happened,
+                        const DescribeOperation& describe) {
+  return fmt::format("rank {} on {} {}: {}", head.rank, head.host.data(), happened,
+                     place_of(head, describe));
+}
+
+std::string ranks_listed(const std::vector<int>& ranks) {
+  return (ranks.size() == 1 ? "rank " : "ranks ") + listed(ranks);
+}
+
+std::string not_gone_on(Seconds timeout) {
+  return fmt::format("has not gone on for {:.0f} s", timeout.value());
+}
+
+}  // namespace trainyard

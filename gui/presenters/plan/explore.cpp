@@ -1,0 +1,138 @@
+#include "gui/presenters/plan/explore.h"
+
+#include <QCoreApplication>
+#include <algorithm>
+#include <utility>
+
+#include "gui/presenters/plan/plan_knobs.h"
+#include "gui/presenters/text.h"
+#include "planner/findings/baseline.h"
+#include "planner/passes/auto_schedule.h"
+#include "planner/request.h"
+#include "scenarios/question.h"
+
+namespace trainyard {
+namespace {
+
+PlanRequest first_request(const Question& question) {
+  if (question.scenario.plan) return *question.scenario.plan;
+  const SearchOptions options = search_options(question.scenario);
+  const auto simple = rule_of_thumb(question.job, options.base, analytic_evaluator(question.job));
+  return simple ? request_of(simple->plan) : options.base;
+}
+
+// Keys that a document may leave open stand at what the plan made of them; `auto` chooses the
+// number of chunks anew for every plan.
+PlanRequest settled(PlanRequest request, const Plan& plan) {
+  request.sequence_parallel = plan.sequence_parallel;
+  request.zero_stage = plan.zero_stage;
+  if (request.schedule != kAutoSchedule) request.virtual_stages = plan.virtual_stages;
+  return request;
+}
+
+ExploreControl control_of(const PlanKnob& knob, const PlanRequest& request, const Job& job) {
+  ExploreControl control{.key = QLatin1String(knob.key),
+                         .label = QCoreApplication::translate("PlanKnobs", knob.label),
+                         .help = QCoreApplication::translate("PlanKnobs", knob.help),
+                         .values = legal_values(knob, request, job),
+                         .is_degree = knob.is_degree};
+  for (const int value : control.values) control.names.append(knob.name(value));
+  const auto at = std::ranges::find(control.values, knob.get(request));
+  control.at = static_cast<int>(at - control.values.begin());
+  return control;
+}
+
+// What fits where the plan does not, and what is faster where it does.
+void keep_what_helps(const Candidate& candidate, Remedies& remedies) {
+  const Estimate& now = candidate.estimate;
+  const auto is_of_no_use = [&](const Remedy& remedy) {
+    constexpr double kLeast = 0.0005;  // of the step: shown as 0.1 %
+    return now.feasible ? !remedy.fits || remedy.saved < now.step_time * kLeast : !remedy.fits;
+  };
+  std::erase_if(remedies.plans, is_of_no_use);
+  std::erase_if(remedies.hardware, is_of_no_use);
+}
+
+}  // namespace
+
+// Without remedies, where they cannot be found.
+Explore::Explore(QObject* parent) : QObject(parent), work_(*this, [](const QString&) {}) {}
+Explore::~Explore() = default;
+
+void Explore::set_question(std::shared_ptr<const Question> question) {
+  question_ = std::move(question);
+  is_rule_of_thumb_ = question_ && !question_->scenario.plan;
+  if (question_) request_ = first_request(*question_);
+  answer();
+}
+
+void Explore::choose(const QString& key, int at) {
+  if (!question_) return;
+  const auto control = std::ranges::find(controls_, key, &ExploreControl::key);
+  const auto knobs = plan_knobs();
+  const auto knob = std::ranges::find_if(
+      knobs, [&](const PlanKnob& one) { return key == QLatin1String(one.key); });
+  if (control == controls_.end() || knob == knobs.end()) return;
+  const int value = control->values[static_cast<std::size_t>(at)];
+  if (value == knob->get(request_)) return;
+  request_ = turned(request_, *knob, value);
+  is_rule_of_thumb_ = false;
+  answer();
+}
+
+void Explore::set_request(const PlanRequest& request) {
+  request_ = request;
+  is_rule_of_thumb_ = false;
+  answer();
+}
+
+QString Explore::origin() const {
+  if (!is_rule_of_thumb_ || !candidate_) return {};
+  return tr(
+      "The scenario has no plan: this is what a rule of thumb makes of it. The Plan page "
+      "searches for the best one, as the command does.");
+}
+
+void Explore::answer() {
+  controls_.clear();
+  candidate_.reset();
+  remedies_ = {};
+  problem_ = question_ ? QString() : tr("The scenario cannot be read yet.");
+  if (question_) {
+    const Job& job = question_->job.job;
+    auto plan = complete_plan(question_->job, request_);
+    if (plan) {
+      request_ = settled(std::move(request_), *plan);
+      Estimate found = estimate(question_->job, *plan);
+      candidate_ = Candidate{*std::move(plan), std::move(found)};
+    } else {
+      problem_ = qt(plan.error());
+    }
+    for (const PlanKnob& knob : plan_knobs()) {
+      controls_.push_back(control_of(knob, request_, job));
+    }
+  }
+  Q_EMIT changed();
+  find_remedies();
+}
+
+void Explore::find_remedies() {
+  if (!candidate_) {
+    work_.stop();
+    return;
+  }
+  work_.start([this, question = question_, candidate = *candidate_](const std::atomic<bool>& stop) {
+    Remedies found;
+    const auto is_over = [&stop](double) { return stop.load(); };
+    found.plans =
+        plan_remedies(question->job, candidate, analytic_evaluator(question->job), is_over);
+    found.hardware = hardware_remedies(question->job, candidate, analytic_evaluator, is_over);
+    keep_what_helps(candidate, found);
+    return Background::Done([this, found = std::move(found)] {
+      remedies_ = found;
+      Q_EMIT remedies_changed();
+    });
+  });
+}
+
+}  // namespace trainyard

@@ -1,0 +1,182 @@
+#include "gui/presenters/sweep/sweep_run.h"
+
+#include <QElapsedTimer>
+#include <QSysInfo>
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "gui/presenters/text.h"
+#include "scenarios/output.h"
+#include "scenarios/sweep/run_sweep.h"
+#include "scenarios/sweep/store.h"
+#include "scenarios/text/readable.h"
+
+namespace trainyard {
+namespace {
+
+constexpr int kCheckAfter = 150;      // ms after the last change
+constexpr qint64 kFillAfter = 400;    // ms
+constexpr double kSeenShare = 0.002;  // of a progress bar
+
+const std::atomic<bool> kToTheEnd = false;
+
+Expected<Sweep> sweep_of(const SweepQuestion& question) {
+  return drafted_sweep(question.scenario, question.file, question.draft);
+}
+
+Expected<SweepOutcome> answer_into(const std::filesystem::path& file, const Sweep& sweep,
+                                   const SweepOptions& options) {
+  auto store = SweepStore::open(file, sweep,
+                                {.version = TRAINYARD_VERSION,
+                                 .host = QSysInfo::machineHostName().toStdString(),
+                                 .workers = options.workers});
+  if (!store) return tl::unexpected(store.error());
+  auto outcome = run_sweep(sweep, *store, options);
+  return outcome ? outcome : failure(file.string(), outcome.error().message);
+}
+
+}  // namespace
+
+SweepRun::SweepRun(QObject* parent)
+    : QObject(parent),
+      status_(tr("Every point is answered into a result file, which goes on where it stopped; "
+                 "drop one on the window to open it.")),
+      checking_(*this, [this](const QString& why) { show_verdict(why); }),
+      work_(*this,
+            [this](const QString& why) {
+              end({nullptr, why});
+            }),
+      reading_(*this, [this](const QString& why) { say(why); }),
+      saving_(*this, [this](const QString& why) { say(why); }) {
+  typed_.setSingleShot(true);
+  typed_.setInterval(kCheckAfter);
+  connect(&typed_, &QTimer::timeout, this, [this] {
+    checking_.start([this, question = question_](const std::atomic<bool>& /*stop*/) {
+      const auto sweep = sweep_of(question);
+      const QString verdict =
+          sweep ? tr("%1 points").arg(qt(count(sweep->points))) : qt(sweep.error());
+      return Background::Done([this, verdict] { show_verdict(verdict); });
+    });
+  });
+  fills_.setSingleShot(true);
+  connect(&fills_, &QTimer::timeout, this, &SweepRun::read_so_far);
+}
+SweepRun::~SweepRun() = default;
+
+void SweepRun::show_verdict(const QString& verdict) {
+  verdict_ = verdict;
+  Q_EMIT checked();
+}
+
+void SweepRun::check(SweepQuestion question) {
+  question_ = std::move(question);
+  typed_.start();
+}
+
+void SweepRun::post_progress(double share, double& posted) {
+  if (share < 1 && share - posted < kSeenShare) return;
+  posted = share;
+  QMetaObject::invokeMethod(
+      this, [this, share] { Q_EMIT progressed(share); }, Qt::QueuedConnection);
+}
+
+// On a worker's thread.
+SweepRun::Ended SweepRun::answer(const SweepQuestion& question,
+                                 const std::filesystem::path& results,
+                                 const std::atomic<bool>& stop) {
+  const auto sweep = sweep_of(question);
+  if (!sweep) return {nullptr, qt(sweep.error())};
+  // One processor is the window's.
+  SweepOptions options{
+      .workers = std::max(1, static_cast<int>(std::thread::hardware_concurrency()) - 1),
+      .interrupted = &stop};
+  options.progress = [this, posted = 0.0](double share) mutable { post_progress(share, posted); };
+  const auto outcome = answer_into(results, *sweep, options);
+  if (!outcome) return {nullptr, qt(outcome.error())};
+  auto points = read_points(results, kToTheEnd);
+  if (!points) return {nullptr, qt(points.error())};
+  const QString summary = points->summary();
+  return {std::make_shared<const SweepPoints>(*std::move(points)),
+          outcome->complete()
+              ? summary
+              : tr("Cancelled. %1. Running it into the same file goes on.").arg(summary)};
+}
+
+void SweepRun::start(SweepQuestion question, const std::filesystem::path& results) {
+  if (busy()) return;
+  reading_.stop();
+  file_ = results;
+  say(tr("Answering …"));
+  Q_EMIT started();
+  work_.start([this, question = std::move(question), results](const std::atomic<bool>& stop) {
+    return Background::Done([this, ended = answer(question, results, stop)] { end(ended); });
+  });
+  fills_.start(static_cast<int>(kFillAfter));
+}
+
+void SweepRun::end(const Ended& ended) {
+  fills_.stop();
+  show(ended);
+  Q_EMIT finished();
+}
+
+// A young file may not be one yet: what is wrong is said at the end. Long readings are seldom.
+void SweepRun::read_so_far() {
+  reading_.start([this, file = file_](const std::atomic<bool>& stop) {
+    QElapsedTimer timer;
+    timer.start();
+    auto points = read_points(file, stop);
+    const qint64 took = timer.elapsed();
+    Ended ended;
+    if (points) {
+      ended.status = tr("Answering … %1").arg(points->summary());
+      ended.points = std::make_shared<const SweepPoints>(*std::move(points));
+    }
+    return Background::Done([this, file, took, ended = std::move(ended)] {
+      if (!busy() || file != file_) return;
+      if (ended.points) show(ended);
+      fills_.start(static_cast<int>(std::max(kFillAfter, 3 * took)));
+    });
+  });
+}
+
+void SweepRun::open(const std::filesystem::path& results) {
+  if (busy()) {
+    say(tr("A sweep is running; cancel it before other results are opened."));
+    return;
+  }
+  reading_.start([this, results](const std::atomic<bool>& stop) {
+    auto points = read_points(results, stop);
+    Ended ended{nullptr, points ? points->summary() : qt(points.error())};
+    if (points) ended.points = std::make_shared<const SweepPoints>(*std::move(points));
+    return Background::Done([this, ended = std::move(ended)] {
+      if (!busy()) show(ended);
+    });
+  });
+}
+
+void SweepRun::save(SweepQuestion question, const std::filesystem::path& file) {
+  saving_.start([this, question = std::move(question), file](const std::atomic<bool>& /*stop*/) {
+    const auto written = sweep_of(question).and_then(
+        [&](const Sweep& sweep) { return write_file(file, sweep.text); });
+    const QString status =
+        written ? tr("Written to %1.").arg(path_text(file)) : qt(written.error());
+    return Background::Done([this, status] { say(status); });
+  });
+}
+
+void SweepRun::show(const Ended& ended) {
+  if (ended.points) {
+    points_ = ended.points;
+    Q_EMIT points_changed();
+  }
+  say(ended.status);
+}
+
+void SweepRun::say(const QString& status) {
+  status_ = status;
+  Q_EMIT said();
+}
+
+}  // namespace trainyard

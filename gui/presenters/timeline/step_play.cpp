@@ -1,0 +1,147 @@
+#include "gui/presenters/timeline/step_play.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "gui/presenters/answer.h"
+#include "gui/presenters/text.h"
+#include "gui/presenters/timeline/timeline_scene.h"
+#include "scenarios/question.h"
+#include "scenarios/read_trace.h"
+#include "scenarios/text/readable.h"
+#include "simulator/critical_path.h"
+#include "simulator/step.h"
+
+namespace trainyard {
+namespace {
+
+QString summary_of_play(const PlayedStep& played) {
+  const StepSimulation& found = *played.simulation;
+  const Estimate before = estimate(played.question->job, played.plan);
+  const QString ranks = found.step.plays_stages() ? StepPlay::tr("a rank for each stage")
+                        : found.step.folded()     ? StepPlay::tr("a rank for all that are alike")
+                                                  : StepPlay::tr("every rank");
+  return StepPlay::tr("%1 simulated, %2 estimated (%3); %4 operations of %5, %6 events")
+      .arg(qt(with_unit(found.step_time)), qt(with_unit(before.step_time)),
+           qt(signed_percent(before.step_time / found.step_time - 1) + " %"),
+           qt(count(found.operations)), ranks, qt(count(found.timeline.events)));
+}
+
+constexpr std::size_t kSharesShown = 12;
+
+std::vector<QString> path_shares_of(const StepSimulation& found) {
+  std::vector<QString> lines;
+  const auto shares = path_shares(found.step, critical_path(found.step, found.timeline));
+  for (const PathShare& share : shares) {
+    if (lines.size() == kSharesShown) break;
+    lines.push_back(StepPlay::tr("%1 %2 (%3\u00a0×)")
+                        .arg(qt(with_unit(share.time)), qt(share.operation))
+                        .arg(share.tasks));
+  }
+  return lines;
+}
+
+std::shared_ptr<const PlayedStep> played_plan(std::shared_ptr<const Question> question,
+                                              const Plan& plan, StepSimulation simulation) {
+  auto played = std::make_shared<PlayedStep>();
+  played->question = std::move(question);
+  played->plan = plan;
+  played->simulation = std::make_shared<const StepSimulation>(std::move(simulation));
+  played->scene = TimelineScene::of(played->simulation);
+  played->summary = summary_of_play(*played);
+  played->shares_title = StepPlay::tr("Critical path by operation");
+  played->shares = path_shares_of(*played->simulation);
+  return played;
+}
+
+std::vector<QString> sums_of(const TimelineScene& scene) {
+  std::vector<QString> lines;
+  for (const TimelineSum& sum : scene.sums(kSharesShown)) {
+    const QString predicted = sum.predicted > Seconds(0)
+                                  ? StepPlay::tr(", predicted %1").arg(qt(with_unit(sum.predicted)))
+                                  : QString();
+    lines.push_back(
+        StepPlay::tr("%1 %2 (%3 ×%4)")
+            .arg(qt(with_unit(sum.time)), sum.name, qt(count(sum.operations)), predicted));
+  }
+  return lines;
+}
+
+QString summary_of_trace(const std::filesystem::path& file, const SavedTrace& trace,
+                         const TimelineScene& scene) {
+  const QString text = StepPlay::tr("%1: %2 operations on %3 tracks over %4")
+                           .arg(path_text(file.filename()), qt(count(std::ssize(trace.times))),
+                                qt(count(std::ssize(scene.tracks()))),
+                                qt(with_unit(to_seconds(Picoseconds(std::llround(scene.end()))))));
+  return scene.compares()
+             ? StepPlay::tr("%1; in a track above what was measured, below what was predicted")
+                   .arg(text)
+             : text;
+}
+
+std::shared_ptr<const PlayedStep> played_trace(const std::filesystem::path& file,
+                                               SavedTrace trace) {
+  auto kept = std::make_shared<const SavedTrace>(std::move(trace));
+  auto played = std::make_shared<PlayedStep>();
+  played->scene = TimelineScene::of(kept);
+  played->summary = summary_of_trace(file, *kept, *played->scene);
+  played->shares_title = StepPlay::tr("Longest operations");
+  played->shares = sums_of(*played->scene);
+  return played;
+}
+
+}  // namespace
+
+StepPlay::StepPlay(QObject* parent)
+    : QObject(parent), work_(*this, [this](const QString& why) { shown(nullptr, why)(); }) {}
+StepPlay::~StepPlay() = default;
+
+void StepPlay::start(std::shared_ptr<const Question> question, const Plan& plan,
+                     const StepOptions& options) {
+  Q_EMIT started();
+  work_.start([this, question = std::move(question), plan, options](const std::atomic<bool>& stop) {
+    StepOptions watched = options;
+    watched.interrupted = &stop;
+    watched.progress = teller();
+    auto simulated = simulate(question->job, plan, watched);
+    if (!simulated) return stop ? cancelled() : shown(nullptr, qt(simulated.error()));
+    return shown(played_plan(question, plan, *std::move(simulated)), QString());
+  });
+}
+
+Background::Done StepPlay::shown(std::shared_ptr<const PlayedStep> step, const QString& problem) {
+  return [this, step = std::move(step), problem] {
+    step_ = step;
+    problem_ = problem;
+    Q_EMIT finished();
+  };
+}
+
+Background::Done StepPlay::cancelled() {
+  return [this] {
+    problem_ = tr("Cancelled.");
+    Q_EMIT finished();
+  };
+}
+
+std::function<void(double fraction)> StepPlay::teller() {
+  return [this, percent = -1](double fraction) mutable {
+    const int now = static_cast<int>(100 * fraction);
+    if (now == std::exchange(percent, now)) return;
+    const auto emitted = [this, fraction] { Q_EMIT progressed(fraction); };
+    QMetaObject::invokeMethod(this, emitted, Qt::QueuedConnection);
+  };
+}
+
+void StepPlay::open(const std::filesystem::path& trace) {
+  Q_EMIT started();
+  work_.start([this, trace](const std::atomic<bool>& stop) {
+    auto saved = read_trace(trace, {&stop, teller()});
+    if (stop) return cancelled();
+    if (!saved) return shown(nullptr, qt(saved.error()));
+    return shown(played_trace(trace, *std::move(saved)), QString());
+  });
+}
+
+}  // namespace trainyard

@@ -1,0 +1,40 @@
+#include "planner/findings/confirm.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace trainyard {
+namespace {
+
+Confirmation confirmation_of(const Candidate& candidate, const Confirmer& second) {
+  auto found = second(candidate.plan);
+  if (!found) return {.reason = found.error().message};
+  const Estimate& first = candidate.estimate;
+  const bool inside =
+      found->step_time >= first.step_time_low && found->step_time <= first.step_time_high;
+  return {.simulated = *std::move(found), .departs = !inside};
+}
+
+}  // namespace
+
+void confirm(const PreparedJob& job, const SearchOptions& options, int count,
+             const Confirmer& second, std::vector<Candidate>& plans) {
+  const auto most = std::min(plans.size(), static_cast<std::size_t>(count));
+  const auto stopped = [&options] {
+    return options.interrupted != nullptr && options.interrupted->load();
+  };
+  std::ptrdiff_t confirmed = 0;
+  for (std::size_t i = 0; i < most && !stopped(); ++i, ++confirmed) {
+    plans[i].confirmation = confirmation_of(plans[i], second);
+  }
+  const auto value = [&](const Candidate& candidate) {
+    const auto& found = candidate.confirmation;
+    const bool simulated = found && found->simulated;
+    return objective_value(job, options.valuation, options.objective, candidate.plan,
+                           simulated ? *found->simulated : candidate.estimate);
+  };
+  std::stable_sort(plans.begin(), plans.begin() + confirmed,
+                   [&](const Candidate& a, const Candidate& b) { return value(a) < value(b); });
+}
+
+}  // namespace trainyard

@@ -1,0 +1,40 @@
+// When no plan fits: what to change, each with the best plan that it allows.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "planner/findings/explain.h"
+#include "planner/planner.h"
+
+namespace trainyard {
+
+struct WayOut {
+  std::string change;   // "16 nodes instead of 8"
+  Candidate candidate;  // the best plan that then fits
+  double device_seconds_per_token = 0;
+};
+
+// What a search that is bounded less may choose.
+struct Freedom {
+  std::string change;
+  SearchOptions options;
+};
+// One for every key that the search was not allowed all of, and for what may lie on the hosts;
+// narrower ones first.
+std::vector<Freedom> freedoms(const Job& job, const SearchOptions& options);
+
+// Whether the fabric between nodes is known and stays the same for as many.
+bool connects(const Cluster& cluster);
+
+inline constexpr std::size_t kWays = 3;
+inline constexpr int kMostTimesNodes = 64;
+
+// The cheapest three by the time of all devices for a token: more nodes (doubled until a plan
+// fits), states or activations in host memory, half of the global batch, and what the search was
+// not allowed (degrees, layers of stages, ZeRO, recomputation, micro-batch, …). Each is a search of
+// its own, and each plan stands once: under the narrowest way that leads to it.
+std::vector<WayOut> ways_out(const Job& job, const SearchOptions& options,
+                             const JobEvaluator& evaluate);
+
+}  // namespace trainyard

@@ -1,0 +1,337 @@
+#include "planner/layers/allocation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <span>
+
+namespace trainyard {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Contiguous layers, summed up; plain numbers in seconds and bytes, for this is the inner loop.
+struct LayerRun {
+  int count = 0;
+  double time = 0, selective = 0, full = 0, states = 0;
+  double saved = 0, saved_selective = 0, saved_by_full = 0, between_halves = 0;
+  double largest_saved = 0, largest_core = 0, largest_gradients = 0, largest_gathered = 0;
+
+  void add(const AllocatedLayer& layer) {
+    ++count;
+    time += layer.time.value();
+    selective += layer.selective.value();
+    full += layer.full.value();
+    states += layer.states.value();
+    saved += layer.saved.value();
+    saved_selective += layer.saved_selective.value();
+    saved_by_full += layer.saved_by_full.value();
+    between_halves += layer.between_halves.value();
+    largest_core = std::max(largest_core, layer.saved.value() - layer.between_halves.value());
+    largest_saved = std::max(largest_saved, layer.saved.value());
+    largest_gradients = std::max(largest_gradients, layer.gradients.value());
+    largest_gathered = std::max(largest_gathered, layer.gathered.value());
+  }
+};
+
+// `run` with these layers before it.
+LayerRun with_layers(LayerRun run, std::span<const AllocatedLayer> layers) {
+  for (std::size_t i = layers.size(); i-- > 0;) run.add(layers[i]);
+  return run;
+}
+
+struct Choice {
+  double time = kInfinity;  // infinite: no recomputation is enough
+  Recompute recompute;
+};
+
+void take_faster(Choice& best, double time, Recompute recompute) {
+  if (time < best.time) best = {time, recompute};
+}
+
+// Bytes for kept activations: with nothing recomputed, with a recomputed layer beside them, and
+// while a layer's backward pass runs, whose recomputed activations are among those that stay.
+struct Room {
+  double plain = 0, recomputing = 0, in_backward = 0;
+};
+
+Room room_of(const AllocatedStage& stage, const LayerRun& s) {
+  const double held = stage.fixed.value() + s.states + s.largest_gathered;
+  const double left = stage.capacity.value() - held;
+  const double head = stage.head.value();
+  return {left - std::max(head, s.largest_gradients),
+          left - std::max(head, s.largest_gradients + s.largest_saved), left - s.largest_gradients};
+}
+
+// Of micro-batches in flight, nothing repeated.
+double kept(const AllocatedStage& stage, const LayerRun& s) {
+  return s.saved * stage.in_flight - (s.saved - s.between_halves) * stage.past_input_gradient;
+}
+
+// The fewest layers whose recomputation makes the others' activations fit, where of `waiting`
+// micro-batches what was repeated is there again; more than all: none.
+int layers_to_recompute(const AllocatedStage& stage, const LayerRun& s, double waiting,
+                        double room) {
+  const double excess = kept(stage, s) - room;
+  if (excess <= 0) return std::min(1, s.count);
+  const double gain = kept(stage, s) - s.saved_by_full * stage.in_flight -
+                      (s.between_halves - s.saved_by_full) * waiting;
+  if (excess > gain) return s.count + 1;
+  const int layers = static_cast<int>(std::ceil(s.count * (excess / gain) * (1 - 1e-14)));
+  return std::clamp(layers, 1, s.count);
+}
+
+// What was repeated stays between the halves of a split backward pass.
+int layers_to_recompute(const AllocatedStage& stage, const LayerRun& s, const Room& room) {
+  const double waiting = stage.between_halves - stage.at_work;
+  const int layers = layers_to_recompute(stage, s, waiting, room.recomputing);
+  if (stage.at_work == 0) return layers;
+  return std::max(layers, layers_to_recompute(stage, s, stage.between_halves,
+                                              room.in_backward - s.largest_core));
+}
+
+bool are_alike(const std::vector<AllocatedLayer>& layers) {
+  return std::ranges::all_of(layers,
+                             [&](const AllocatedLayer& layer) { return layer == layers.front(); });
+}
+
+class Allocator {
+ public:
+  explicit Allocator(const AllocationProblem& problem)
+      : problem_(problem),
+        layers_(static_cast<int>(problem.layers.size())),
+        width_(static_cast<std::size_t>(layers_) + 1) {
+    for (const AllocatedStage& stage : problem.stages) own_.push_back(with_layers({}, stage.own));
+    if (are_alike(problem.layers)) count_choices();
+  }
+
+  std::optional<Allocation> run() {
+    const auto balanced = sweep(kInfinity, [](double a, double b) { return std::max(a, b); });
+    if (!balanced) return std::nullopt;
+    offer(*balanced);
+    const double shortest = longest(*balanced);
+    if (const auto cheapest = sweep(shortest, std::plus<>())) offer(*cheapest);
+    explore(shortest);
+    return std::move(best_);
+  }
+
+ private:
+  using Stages = std::vector<StageAllocation>;
+
+  Choice choose(const AllocatedStage& stage, const LayerRun& s) const {
+    const Room room = room_of(stage, s);
+    const double own = stage.time.value();
+    const double time = s.time * stage.slowness;
+    Choice best;
+    if ((problem_.none || s.count == 0) && kept(stage, s) <= room.plain) {
+      take_faster(best, own + time, {});
+    }
+    if (s.count == 0) return best;
+    if (problem_.selective && s.saved_selective * stage.in_flight <= room.plain) {
+      take_faster(best, own + time + s.selective * stage.slowness, {RecomputeMode::selective});
+    }
+    if (problem_.full) {
+      const int needed = layers_to_recompute(stage, s, room);
+      const int named = std::min(problem_.full_layers, s.count);
+      const int again = named > 0 ? named : needed;
+      const double share = static_cast<double>(again) / s.count;
+      if (needed <= again && again <= s.count) {
+        take_faster(best, own + time + s.full * stage.slowness * share,
+                    {RecomputeMode::full, again});
+      }
+    }
+    return best;
+  }
+
+  // A stage's choice with so many layers, where all layers are alike: then it is made once and not
+  // for every run of them.
+  struct CountedChoice {
+    double least;  // time with nothing repeated
+    Choice choice;
+  };
+
+  // Ends before the first number of layers that is too large whatever is recomputed.
+  std::vector<CountedChoice> choices_of(std::size_t stage) const {
+    std::vector<CountedChoice> choices;
+    const AllocatedStage& of = problem_.stages[stage];
+    LayerRun segment = own_[stage];
+    for (int layers = 0; layers <= layers_ && !beyond(of, segment, kInfinity); ++layers) {
+      choices.push_back({least_time(of, segment), choose(of, segment)});
+      if (layers < layers_) segment.add(problem_.layers.front());
+    }
+    return choices;
+  }
+
+  void count_choices() {
+    for (std::size_t j = 0; j < problem_.stages.size(); ++j) counted_.push_back(choices_of(j));
+  }
+
+  static double least_time(const AllocatedStage& stage, const LayerRun& s) {
+    return stage.time.value() + s.time * stage.slowness;
+  }
+
+  // More layers can only be worse: slower than `most`, or too large whatever is recomputed.
+  bool beyond(const AllocatedStage& stage, const LayerRun& s, double most) const {
+    if (least_time(stage, s) > most) return true;
+    const double repeating = std::min(s.saved_selective, s.saved_by_full) * stage.in_flight;
+    return std::min(kept(stage, s), repeating) > room_of(stage, s).plain;
+  }
+
+  // The allocation with the least `measure` of its stages' times (their sum, their maximum), all of
+  // them `threshold` at most.
+  template <typename Measure>
+  std::optional<Stages> sweep(double threshold, Measure measure) {
+    const std::size_t stages = problem_.stages.size();
+    from_.assign(stages * width_, -1);
+    std::vector<double> before(width_, kInfinity), after(width_);
+    before[0] = 0;
+    for (std::size_t j = 0; j < stages; ++j) {
+      for (int end = 0; end <= layers_; ++end) {
+        after[at(end)] = counted_.empty() ? extend(j, end, threshold, before, measure)
+                                          : extend_alike(j, end, threshold, before, measure);
+      }
+      before.swap(after);
+    }
+    if (before[at(layers_)] == kInfinity) return std::nullopt;
+    return trace();
+  }
+
+  // The best of all ways to end stage `j` with layer `end`.
+  template <typename Measure>
+  double extend(std::size_t j, int end, double threshold, const std::vector<double>& before,
+                Measure measure) {
+    const AllocatedStage& stage = problem_.stages[j];
+    double best = kInfinity;
+    LayerRun segment = own_[j];
+    for (int first = end;; --first) {
+      const double so_far = before[at(first)];
+      // No segment that is longer beats the best: its time alone is more.
+      if (beyond(stage, segment, std::min(threshold, best))) break;
+      if (so_far < best) {
+        const Choice choice = choose(stage, segment);
+        const double value = choice.time <= threshold ? measure(so_far, choice.time) : kInfinity;
+        if (value < best) {
+          best = value;
+          from_[j * width_ + at(end)] = first;
+        }
+      }
+      if (first == 0) break;
+      segment.add(problem_.layers[at(first - 1)]);
+    }
+    return best;
+  }
+
+  // The same where all layers are alike.
+  template <typename Measure>
+  double extend_alike(std::size_t j, int end, double threshold, const std::vector<double>& before,
+                      Measure measure) {
+    const std::vector<CountedChoice>& choices = counted_[j];
+    const int most = std::min(end, static_cast<int>(choices.size()) - 1);
+    double best = kInfinity;
+    for (int count = 0; count <= most; ++count) {
+      const CountedChoice& of = choices[at(count)];
+      if (of.least > std::min(threshold, best)) break;
+      const double so_far = before[at(end - count)];
+      if (so_far >= best || of.choice.time > threshold) continue;
+      const double value = measure(so_far, of.choice.time);
+      if (value < best) {
+        best = value;
+        from_[j * width_ + at(end)] = end - count;
+      }
+    }
+    return best;
+  }
+
+  Stages trace() const {
+    Stages stages(problem_.stages.size());
+    int end = layers_;
+    for (std::size_t j = stages.size(); j-- > 0;) {
+      const int first = from_[j * width_ + at(end)];
+      const LayerRun segment =
+          with_layers(own_[j], std::span(problem_.layers).subspan(at(first), at(end - first)));
+      const Choice choice = choose(problem_.stages[j], segment);
+      stages[j] = {end - first, choice.recompute, Seconds(choice.time), own_[j].count};
+      end = first;
+    }
+    return stages;
+  }
+
+  // Longer stages than the balanced ones pay where they spare recomputation. With g(M) the least
+  // sum of stages of at most M, the step is at least (m − r)·M + r·g(M'), M ≤ M': intervals of M
+  // are halved until this bound meets the best.
+  void explore(double balanced) {
+    struct Interval {
+      double low, high, sum;  // longest stage in (low, high]; their sum is at least this
+    };
+    double sum = 0;
+    for (const AllocatedStage& stage : problem_.stages) sum += stage.time.value();
+    std::vector<Interval> open = {{balanced, highest(), sum}};
+    while (!open.empty()) {
+      const Interval interval = open.back();
+      open.pop_back();
+      if (interval.high <= interval.low || !can_improve(interval.low, interval.sum)) continue;
+      const auto found = sweep(interval.high, std::plus<>());
+      if (!found) continue;
+      offer(*found);
+      const double most = longest(*found);
+      const double least_sum = total(*found);
+      if (most <= interval.low || !can_improve(interval.low, least_sum)) continue;
+      const double middle = interval.low + (most - interval.low) / 2;
+      open.push_back({interval.low, middle, least_sum});
+      open.push_back({middle, std::nextafter(most, 0.0), least_sum});
+    }
+  }
+
+  double weight() const { return problem_.microbatches - problem_.fill; }
+
+  // No allocation with a longer stage is better, even if nothing else took any time.
+  double highest() const { return weight() > 0 ? best_->step.value() / weight() : kInfinity; }
+
+  bool can_improve(double longest, double sum) const {
+    return weight() * longest + problem_.fill * sum < best_->step.value() * (1 - 1e-12);
+  }
+
+  void offer(const Stages& stages) {
+    const Seconds step = allocation_step(problem_, stages);
+    if (!best_ || step < best_->step) best_ = {stages, step};
+  }
+
+  static double longest(const Stages& stages) {
+    double most = 0;
+    for (const StageAllocation& stage : stages) most = std::max(most, stage.time.value());
+    return most;
+  }
+  static double total(const Stages& stages) {
+    double sum = 0;
+    for (const StageAllocation& stage : stages) sum += stage.time.value();
+    return sum;
+  }
+  static std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+  const AllocationProblem& problem_;
+  int layers_;
+  std::size_t width_;
+  std::vector<LayerRun> own_;                        // of each stage, whatever it is dealt
+  std::vector<std::vector<CountedChoice>> counted_;  // [stage][layers]; none: layers are unlike
+  std::vector<int> from_;                            // [stage][end]: where the stage's layers begin
+  std::optional<Allocation> best_;
+};
+
+}  // namespace
+
+std::optional<Allocation> allocate_layers(const AllocationProblem& problem) {
+  return Allocator(problem).run();
+}
+
+Seconds allocation_step(const AllocationProblem& problem,
+                        const std::vector<StageAllocation>& stages) {
+  Seconds longest, sum;
+  for (const StageAllocation& stage : stages) {
+    longest = std::max(longest, stage.time);
+    sum += stage.time;
+  }
+  return problem.microbatches * longest + problem.fill * (sum - longest);
+}
+
+}  // namespace trainyard
