@@ -8,13 +8,10 @@
 #include "model/first_exception.h"
 
 namespace trainyard {
-namespace {
 
-bool is_vocabulary(std::string_view name) {
+bool is_of_vocabulary(std::string_view name) {
   return name.starts_with("embedding table") || name.starts_with("head weight");
 }
-
-}  // namespace
 
 Holdings::Holdings(const Setting& setting, const Program& program, const RankLayout& layout,
                    int rank)
@@ -53,7 +50,7 @@ std::optional<Element> Holdings::element(const ProgramBuffer& buffer, std::int64
   const std::int64_t k = first_of(buffer) + number;
   if (k >= all.rows * all.columns) return std::nullopt;
   const Element found = whole_element(all.cut, all.rows, at_, {k / all.columns, k % all.columns});
-  if (is_vocabulary(all.name) && found.row >= setting_.model.vocabulary) return std::nullopt;
+  if (is_of_vocabulary(all.name) && found.row >= setting_.model.vocabulary) return std::nullopt;
   return found;
 }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,9 @@ namespace trainyard {
 
 // A tensor of the unsharded network: its name and its layer (−1: none).
 using TensorName = std::pair<std::string, int>;
+
+// Whether a tensor of this name has a row for each token of the vocabulary, padding included.
+bool is_of_vocabulary(std::string_view name);
 
 // Numbers of a tensor that are made or compared between two signs of life: well below a second.
 inline constexpr std::int64_t kBetweenBeats = std::int64_t{1} << 22;

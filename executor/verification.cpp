@@ -133,9 +133,7 @@ double slack(const TensorComparison& with, const TensorName& weight, std::size_t
 // Of the vocabulary's padding rows the unsharded run has numbers that no part holds.
 bool is_padding(const Setting& setting, const TensorName& name, const WholeTensor& tensor,
                 std::size_t number) {
-  const bool vocabulary =
-      name.first.starts_with("embedding table") || name.first.starts_with("head weight");
-  return vocabulary &&
+  return is_of_vocabulary(name.first) &&
          static_cast<std::int64_t>(number) / tensor.columns >= setting.model.vocabulary;
 }
 

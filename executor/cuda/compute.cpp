@@ -453,7 +453,7 @@ std::vector<float> downloaded(const Queue& queue, const View& view) {
   queue.status.check(cudaMemcpyAsync(numbers.data(), floats->data, floats->bytes(),
                                      cudaMemcpyDeviceToHost, queue.stream),
                      "cudaMemcpyAsync");
-  queue.status.check(cudaStreamSynchronize(queue.stream), "cudaStreamSynchronize");
+  wait_for(queue);
   return numbers;
 }
 

@@ -195,20 +195,9 @@ class CudaBackend final : public Backend {
     return done ? state() : done;
   }
 
-  // Asks the streams, so that a failure of a peer is seen while they wait for it.
   Expected<void> synchronise() override {
-    for (const auto& [lane, state] : lanes_) {
-      for (;;) {
-        const cudaError_t now = cudaStreamQuery(state.stream);
-        if (now == cudaErrorNotReady) {
-          cudaGetLastError();  // else the next kernel's start would find it
-          if (auto well = transport_->check(); !well) return well;
-          continue;
-        }
-        status_.check(now, "cudaStreamQuery");
-        break;
-      }
-    }
+    for (const auto& each : lanes_) wait_for(queue_of(each.first));
+    if (!status_.ok()) return state();
     recorded_ = 0;
     for (cudaStream_t stream : {releases_.stream(), sent_releases_}) {
       status_.check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
@@ -267,7 +256,9 @@ class CudaBackend final : public Backend {
                   "cudaEventCreateWithFlags");
     return state;
   }
-  Queue queue_of(const Lane& lane) { return {status_, state_of(lane).stream, memory_.pool()}; }
+  Queue queue_of(const Lane& lane) {
+    return {status_, state_of(lane).stream, memory_.pool(), transport_.get()};
+  }
   void use(DeviceTensor& tensor, const Lane& lane) { tensor.streams |= state_of(lane).bit; }
 
   // The only one of these streams, by bit; or one that waits for all of them. What is sent has one

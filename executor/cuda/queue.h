@@ -1,5 +1,5 @@
-// Where work goes: a stream, the pool that temporary memory comes from, and who is told of
-// failures.
+// Where work goes: a stream, the pool that temporary memory comes from, who is told of failures,
+// and who knows of those of peers.
 #pragma once
 
 #include "executor/cuda/status.h"
@@ -7,11 +7,18 @@
 
 namespace trainyard {
 
+class DeviceTransport;
+
 struct Queue {
   CudaStatus& status;
   cudaStream_t stream = nullptr;
   cudaMemPool_t pool = nullptr;
+  DeviceTransport* transport = nullptr;  // what the stream may wait for comes by it
 };
+
+// Until the stream has done what it was handed. The transport is asked meanwhile, so that a peer's
+// failure ends the wait: the status says so.
+void wait_for(const Queue& queue);
 
 // Memory for as long as the work that is handed over meanwhile needs it: taken and given back in
 // the order of the stream.

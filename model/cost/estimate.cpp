@@ -6,6 +6,7 @@
 #include "model/bisection.h"
 #include "model/cost/chunk_passes.h"
 #include "model/cost/data_parallel.h"
+#include "model/cost/exposure.h"
 #include "model/cost/interval.h"
 #include "model/cost/money.h"
 #include "model/cost/offload.h"
@@ -136,11 +137,11 @@ void add_sends(const Job& job, const Plan& plan, const PipelineSends& sends, int
 }
 
 // What a forward pass beside a backward pass saves: the exchange of experts' tokens of one stands
-// beside the other's compute, which it slows (DeepSeek-V3 report, §3.2.1).
+// beside the other's compute.
 Seconds hidden_by_pair(const Stack& stack, const StageEstimate& stage) {
   const Seconds exchange = stage.exposed.expert_parallel;
   const Seconds compute = stage.passes.total() - exchange;
-  return std::min(exchange, compute) * std::max(0.0, 1 - stack.overlap_slowdown);
+  return hidden_behind(compute, exchange, stack);
 }
 
 // What one stage adds to the ends of the step, and of its data-parallel traffic of one micro-batch

@@ -2,14 +2,10 @@
 
 #include <algorithm>
 
+#include "model/cost/exposure.h"
+
 namespace trainyard {
 namespace {
-
-// What stays exposed when a share of a communication runs beside compute, and what compute loses to
-// it.
-Seconds exposed(Seconds time, double hidden, double slowdown) {
-  return time * (1 - hidden) + time * (hidden * slowdown);
-}
 
 // Ring attention passes blocks on while others are computed: a step takes as long as the longer of
 // the two, the block slowed by what is passed. The other algorithms have nothing to hide behind.
@@ -58,12 +54,9 @@ void add_hidden_ring(const Ring& ring, LayerCost& cost) {
   cost.input_gradient.ring_spare = ring.backward.spare(2, 1) + ring.backward.spare(steps - 2, 2);
 }
 
-// The exchange of one micro-batch's tokens stands beside another's compute (Megatron-Core's EP A2A
-// overlap; DeepSeek-V3 report, §3.2.1): what that does not cover shows, and what it slows.
-Seconds exposed_exchange(Seconds traffic, Seconds cover, const Plan& plan, double slowdown) {
+Seconds exposed_exchange(Seconds traffic, Seconds cover, const Plan& plan, const Stack& stack) {
   if (!plan.overlap.expert_parallel) return traffic;
-  const Seconds covered = std::min(traffic, cover);
-  return traffic - covered + covered * std::min(slowdown, 1.0);
+  return traffic - hidden_behind(cover, traffic, stack);
 }
 
 struct ExposedTraffic {
@@ -73,22 +66,18 @@ struct ExposedTraffic {
 ExposedTraffic exposed_traffic(const PreparedJob& job, const Plan& plan,
                                const LayerTraffic& traffic, const KernelTimes& kernels) {
   const Stack& stack = job.job.training.stack;
-  const double slowdown = stack.overlap_slowdown;
-  const double tensor_hidden = plan.overlap.tensor_parallel ? stack.tensor_parallel_hidden : 0;
-  const auto hide = [&](PassTraffic pass, double hidden) {
-    return PassTraffic{exposed(pass.forward, hidden, slowdown),
-                       exposed(pass.backward, hidden, slowdown)};
-  };
+  const double tensor_shown = shown_of_tensor_parallel(stack, plan);
   ExposedTraffic out;
-  out.tensor = hide(traffic.tensor_parallel, tensor_hidden);
+  out.tensor = {traffic.tensor_parallel.forward * tensor_shown,
+                traffic.tensor_parallel.backward * tensor_shown};
   out.expert = {
-      exposed_exchange(traffic.expert_parallel.forward, kernels.all.forward, plan, slowdown),
+      exposed_exchange(traffic.expert_parallel.forward, kernels.all.forward, plan, stack),
       exposed_exchange(traffic.expert_parallel.backward,
-                       kernels.all.input_gradient + kernels.all.weight_gradient, plan, slowdown)};
+                       kernels.all.input_gradient + kernels.all.weight_gradient, plan, stack)};
   out.context = traffic.context_parallel;
   if (hides_ring(plan, traffic)) {
     out.context = exposed_context(
-        ring_of(traffic.context_parallel, kernels, traffic.context_steps, slowdown));
+        ring_of(traffic.context_parallel, kernels, traffic.context_steps, stack.overlap_slowdown));
   }
   return out;
 }
@@ -171,8 +160,7 @@ SecondGather shown_gather(Seconds gather, GatherCover beside, Seconds scatter) {
 SecondGather second_gather(const Stack& stack, const Plan& plan, const LayerTraffic& traffic,
                            const KernelTimes& kernels) {
   if (traffic.gathered_again <= Seconds(0)) return {};
-  const double hidden = plan.overlap.tensor_parallel ? stack.tensor_parallel_hidden : 0;
-  const Seconds scatter = exposed(traffic.scatter_free, hidden, stack.overlap_slowdown);
+  const Seconds scatter = traffic.scatter_free * shown_of_tensor_parallel(stack, plan);
   SecondGather shown = shown_gather(traffic.gathered_again, kernels.attention_cover, scatter);
   const auto add = [&shown](SecondGather other) {
     shown.whole += other.whole;

@@ -5,6 +5,7 @@
 
 #include "model/cost/chunk_passes.h"
 #include "model/cost/data_parallel.h"
+#include "model/cost/exposure.h"
 #include "model/cost/layer_cost.h"
 #include "model/cost/money.h"
 #include "model/cost/offload.h"
@@ -41,9 +42,8 @@ Seconds both(PassTraffic traffic) { return traffic.forward + traffic.backward; }
 // What a layer's attention and MLP blocks exchange, as far as it shows. Ring attention hides behind
 // the core, which is part of the pass: pass and ring together take at least the ring.
 Seconds shown_exchange(const Stack& stack, const Plan& plan, const LayerTraffic& traffic) {
-  const double hidden = plan.overlap.tensor_parallel ? stack.tensor_parallel_hidden : 0;
-  const double shown = 1 - hidden + hidden * stack.overlap_slowdown;
-  return both(traffic.tensor_parallel) * shown + both(traffic.context_parallel);
+  return both(traffic.tensor_parallel) * shown_of_tensor_parallel(stack, plan) +
+         both(traffic.context_parallel);
 }
 
 PassTimes passes_of(const Plan& plan, const LayerCost& cost, double full, double selective) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "model/cost/exposure.h"
 #include "model/cost/layer_cost.h"
 #include "model/cost/traffic.h"
 #include "simulator/phases.h"
@@ -91,8 +92,7 @@ double shown_in_pairs(const PreparedJob& job, const Plan& plan, const PlanLinks&
                          cost.weight_gradient.total() - own);
   }
   if (exchange <= Seconds(0)) return 1;
-  const double covered = std::min(exchange, compute) / exchange;
-  return 1 - covered * std::max(0.0, 1 - job.job.training.stack.overlap_slowdown);
+  return 1 - hidden_behind(compute, exchange, job.job.training.stack) / exchange;
 }
 
 // Reductions and gathers of parameters that do not go beside passes are one message for all units
@@ -203,18 +203,14 @@ class CallMaker {
     return moves_tokens && links.domains > 1 && job_.job.training.stack.deduplicated_dispatch;
   }
 
-  // What fused kernels leave of the exchanges that a stack overlaps, and what they lose to them: a
-  // calibrated share of all of them (Stack::tensor_parallel_hidden).
+  // What the exchanges that a stack overlaps show.
   double shown_share(const Operation& operation) const {
     if (operation.phase == Phase::weight_gradient) return 1;
     if (operation.stream == ProgramStream::expert_parallel && plan_.overlap.expert_parallel) {
       return operation.phase == Phase::forward ? exchanges_.forward : exchanges_.backward;
     }
-    if (operation.stream != ProgramStream::tensor_parallel || !plan_.overlap.tensor_parallel) {
-      return 1;
-    }
-    const Stack& stack = job_.job.training.stack;
-    return 1 - stack.tensor_parallel_hidden * (1 - stack.overlap_slowdown);
+    if (operation.stream != ProgramStream::tensor_parallel) return 1;
+    return shown_of_tensor_parallel(job_.job.training.stack, plan_);
   }
 
   // What tensor parallelism takes from compute is part of the share that a stack hides; kernels of

@@ -7,7 +7,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <future>
 #include <list>
 #include <string>
@@ -52,7 +54,8 @@ TEST(SocketMeeting, SaysWhichRankCannotListenWhere) {
   EXPECT_EQ(met.error().where, "MASTER_PORT");
   const std::string& message = met.error().message;
   EXPECT_TRUE(message.starts_with("rank 0 of 2 cannot listen on ")) << message;
-  EXPECT_TRUE(message.ends_with(", port " + port + ": Address already in use")) << message;
+  // The system's words, in the language of the locale.
+  EXPECT_TRUE(message.ends_with(", port " + port + ": " + std::strerror(EADDRINUSE))) << message;
 }
 
 // A name may become known as late as its host starts: nobody gives up earlier.
