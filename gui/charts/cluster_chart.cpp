@@ -284,8 +284,8 @@ void ClusterChart::paint_group(QPainter& painter) const {
 
 // What the end of the colour scale stands for: the busiest link, rounded up.
 double ClusterChart::full_load() const {
-  constexpr double kPart = 0.05;
-  return load_ && load_->most > 0 ? std::ceil(load_->most / kPart) * kPart : 1;
+  constexpr double kRounding = 0.05;
+  return load_ && load_->most > 0 ? std::ceil(load_->most / kRounding) * kRounding : 1;
 }
 
 // Left end, and what is written before it.
