@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <memory>
 #include <span>
@@ -24,6 +23,7 @@
 #include "executor/host/machine_memory.h"
 #include "executor/measure/calibration.h"
 #include "executor/measure/collective_rank.h"
+#include "executor/supervision/meeting.h"
 #include "executor/supervision/start.h"
 #include "executor/supervision/supervisor.h"
 #include "scenarios/machine/device_document.h"
@@ -44,10 +44,13 @@ struct CalibrateOptions {
 #else
   static constexpr bool kHasPeers = false;
 #endif
-  int ranks = kHasPeers ? 2 : 1;
-  bool names_ranks = false;  // the user does
+  int ranks = kHasPeers ? 2 : 1;  // of one host
+  bool names_ranks = false;       // the user does
+  int hosts = 1;                  // on which a launcher has started us
   bool watch = false;
   Format format = Format::text;
+
+  int all_ranks() const { return ranks * hosts; }
 
   ProgressForm progress_form() const { return watch ? ProgressForm::lines : ProgressForm::bar; }
 };
@@ -57,6 +60,13 @@ constexpr BytesPerSecond kAssumedNic(1.25e9);
 constexpr double kCollectiveShare = 0.2, kStepShare = 0.3;
 
 // ---- Measuring ----------------------------------------------------------------------------
+
+std::vector<CollectiveSample> samples_of(std::span<const TimedCollective> timed) {
+  std::vector<CollectiveSample> list;
+  list.reserve(timed.size());
+  for (const TimedCollective& of : timed) list.push_back(of.sample);
+  return list;
+}
 
 Expected<GroupSamples> measured_groups(const CalibrateOptions& options, Progress& progress) {
   if (options.ranks < 2) return GroupSamples{};
@@ -84,22 +94,48 @@ Expected<GroupSamples> measured_groups(const CalibrateOptions& options, Progress
 
 std::optional<double> measured_slowdown(const CalibrateOptions& options,
                                         const GroupSamples& groups) {
-  return options.ranks > 1 ? std::optional(groups.overlap_slowdown) : std::nullopt;
+  return options.all_ranks() > 1 ? std::optional(groups.overlap_slowdown) : std::nullopt;
 }
 
 // What is measured of the backend, with what is known of it.
 struct Subject {
   HostSamples samples;
-  GroupSamples groups;
+  GroupSamples groups;                  // of the ranks of one host
+  std::vector<TimedCollective> across;  // of those of several
   DeviceFrame frame;
 
-  std::vector<CollectiveSample> collectives() const {
-    std::vector<CollectiveSample> list;
-    list.reserve(groups.collectives.size());
-    for (const TimedCollective& of : groups.collectives) list.push_back(of.sample);
-    return list;
-  }
+  std::vector<CollectiveSample> collectives() const { return samples_of(groups.collectives); }
 };
+
+// What goes between ranks, by those that a launcher has started or by some of our own. Nothing on
+// ranks of a launcher but the first, which are done.
+Expected<std::optional<Subject>> with_collectives(CalibrateOptions& options, bool launched,
+                                                  Progress& progress) {
+  Subject subject;
+  if (!launched) {
+    auto groups = measured_groups(options, progress);
+    if (!groups) return tl::unexpected(groups.error());
+    subject.groups = *std::move(groups);
+    return subject;
+  }
+  const bool first = launched_as().rank == 0;
+  auto found =
+      measure_launched(options.backend, options.ranks,
+                       Seconds(options.time_limit * kCollectiveShare), [&](double fraction) {
+                         if (first) progress.show(kCollectiveShare * fraction);
+                       });
+  if (!found) return tl::unexpected(found.error());
+  if (found->rank != 0) return std::nullopt;
+  options.hosts = found->hosts;
+  subject.groups = std::move(found->groups);
+  std::vector<TimedCollective>& all = subject.groups.collectives;
+  const auto spans_hosts = std::stable_partition(
+      all.begin(), all.end(),
+      [&](const TimedCollective& of) { return of.sample.gpus <= options.ranks; });
+  subject.across.assign(spans_hosts, all.end());
+  all.erase(spans_hosts, all.end());
+  return subject;
+}
 
 // A part of the work, from `from` on, that has `share` of the time and of the progress.
 MeasureLimits limits_of(const CalibrateOptions& options, Progress& progress, double from,
@@ -117,13 +153,9 @@ Expected<void> add_steps(const CalibrateOptions& options, Progress& progress, Su
   return {};
 }
 
-Expected<Subject> measured_host(const CalibrateOptions& options) {
-  Progress progress("measuring", options.progress_form());
-  progress.show(0);
-  auto groups = measured_groups(options, progress);
-  if (!groups) return tl::unexpected(groups.error());
-  Subject subject{.samples = {}, .groups = *std::move(groups), .frame = {}};
-  if (was_interrupted()) return subject;
+// `subject`: with the collectives.
+Expected<Subject> measured_host(const CalibrateOptions& options, Subject subject,
+                                Progress& progress) {
   const Neighbours neighbours(options.ranks - 1);
   const double alone = 1 - kCollectiveShare - kStepShare;
   subject.samples = measure_host(limits_of(options, progress, kCollectiveShare, alone));
@@ -135,13 +167,8 @@ Expected<Subject> measured_host(const CalibrateOptions& options) {
   return subject;
 }
 
-Expected<Subject> measured_device(const CalibrateOptions& options) {
-  Progress progress("measuring", options.progress_form());
-  progress.show(0);
-  auto groups = measured_groups(options, progress);
-  if (!groups) return tl::unexpected(groups.error());
-  Subject subject{.samples = {}, .groups = *std::move(groups), .frame = {}};
-  if (was_interrupted()) return subject;
+Expected<Subject> measured_device(const CalibrateOptions& options, Subject subject,
+                                  Progress& progress) {
   const double alone = 1 - kCollectiveShare - kStepShare;
   auto measured = measure_device(limits_of(options, progress, kCollectiveShare, alone));
   if (!measured) return tl::unexpected(measured.error());
@@ -212,8 +239,8 @@ std::string device_text(const CalibrateOptions& options, Device& device, const S
   return device_document(device, {}, device_figures(options, subject));
 }
 
-std::string node_text(const CalibrateOptions& options, const Device& device,
-                      const Subject& subject) {
+std::string node_text(const CalibrateOptions& options, const Device& device, const Subject& subject,
+                      const InterNode& between) {
   const bool cuda = options.backend == BackendKind::cuda;
   const bool linked = !subject.groups.collectives.empty();
   const std::string links = linked ? fmt::format(
@@ -223,12 +250,14 @@ std::string node_text(const CalibrateOptions& options, const Device& device,
                                    : "no second rank: the device's link";
   return node_document(
       {.name = fmt::format("{} x {}", options.ranks, device.name),
-       .source = fmt::format("{}; {}; the NIC is assumed, nothing was measured between hosts",
-                             provenance(options), links),
+       .source = fmt::format("{}; {}; {}", provenance(options), links,
+                             options.hosts > 1
+                                 ? "the NIC is the most that a host was seen to receive"
+                                 : "the NIC is assumed, nothing was measured between hosts"),
        .device = options.out.filename().string(),
        .devices = options.ranks,
        .intra = fitted_links(subject.collectives(), device),
-       .nic_bandwidth = kAssumedNic,
+       .nic_bandwidth = options.hosts > 1 ? between.bandwidth : kAssumedNic,
        .host_memory_bandwidth = cuda ? Cluster{}.host_memory_bandwidth : subject.samples.copy});
 }
 
@@ -249,8 +278,21 @@ std::string stack_text(const CalibrateOptions& options, const Device& device,
   return measured_stack_document(stack, sources);
 }
 
-std::array<fs::path, 3> files_of(const CalibrateOptions& options) {
-  return {options.out, beside(options.out, "node"), beside(options.out, "stack")};
+std::string fabric_text(const CalibrateOptions& options, const Subject& subject,
+                        const InterNode& between) {
+  return fabric_document(
+      {.name = fmt::format("between {} hosts like {}", options.hosts, host_name()),
+       .source = provenance(options),
+       .inter = between,
+       .figures = fmt::format("fitted to {} collectives among all ranks of 2 to {} hosts{}",
+                              subject.across.size(), options.hosts, staged_line(subject))});
+}
+
+std::vector<fs::path> files_of(const CalibrateOptions& options) {
+  std::vector<fs::path> files = {options.out, beside(options.out, "node"),
+                                 beside(options.out, "stack")};
+  if (options.hosts > 1) files.push_back(beside(options.out, "fabric"));
+  return files;
 }
 
 Expected<void> check_files(const CalibrateOptions& options) {
@@ -261,42 +303,68 @@ Expected<void> check_files(const CalibrateOptions& options) {
 }
 
 Expected<void> write_documents(const CalibrateOptions& options, Device& device,
-                               const Subject& subject) {
-  const std::array<std::string, 3> contents = {device_text(options, device, subject),
-                                               node_text(options, device, subject),
-                                               stack_text(options, device, subject)};
-  const std::array<fs::path, 3> files = files_of(options);
+                               const Subject& subject, const InterNode& between) {
+  std::vector<std::string> contents = {device_text(options, device, subject),
+                                       node_text(options, device, subject, between),
+                                       stack_text(options, device, subject)};
+  if (options.hosts > 1) contents.push_back(fabric_text(options, subject, between));
+  const std::vector<fs::path> files = files_of(options);
   for (std::size_t i = 0; i < files.size(); ++i) {
     if (auto written = write_file(files[i], contents[i]); !written) return written;
   }
   return {};
 }
 
+// "a, b and c"
+std::string listed(const std::vector<fs::path>& files) {
+  std::string list = files.front().string();
+  for (std::size_t i = 1; i < files.size(); ++i) {
+    list += (i + 1 < files.size() ? ", " : " and ") + files[i].string();
+  }
+  return list;
+}
+
 std::string text_of(const CalibrateOptions& options, const Device& device, const Subject& subject,
                     std::span<const ScoredPoint> points) {
   const HostSamples& host = subject.samples;
   std::string overlap;
-  if (options.ranks > 1) {
+  if (options.all_ranks() > 1) {
     overlap = fmt::format("Beside an all-reduce arithmetic loses {} % of its pace. ",
                           percent(subject.groups.overlap_slowdown));
   }
   return fmt::format(
       "{}\n{}\nBest GEMM {} GFLOP/s, copies {} GB/s, attention's gradient takes {} times as long "
-      "as attention.\n{}{}Written: {}, {} and {}\n",
+      "as attention.\n{}{}Written: {}\n",
       device.name, calibration_table(points, style_for(stdout)),
       number(device.peak_of(Dtype::bf16).value() * 1e-9), number(host.copy.value() * 1e-9),
       number(host.attention_backward, 3), overlap,
       subject.groups.staged ? "Ranks shared a GPU: collectives went through the host's memory, not "
                               "by NCCL.\n"
                             : "",
-      options.out.string(), beside(options.out, "node").string(),
-      beside(options.out, "stack").string());
+      listed(files_of(options)));
+}
+
+// A host as the fitted documents describe it.
+Cluster host_of(const CalibrateOptions& options, const Device& device, const Subject& subject) {
+  Cluster host;
+  host.device = device;
+  host.devices_per_node = host.nvlink_domain = options.ranks;
+  host.nodes = 1;
+  host.intra = fitted_links(subject.collectives(), device);
+  return host;
 }
 
 int answer(const CalibrateOptions& options, Device& device, const Subject& subject) {
-  const auto written = write_documents(options, device, subject);
+  Cluster host = host_of(options, device, subject);
+  if (options.hosts > 1) {
+    auto between = fitted_fabric(samples_of(subject.across), host);
+    if (!between) return fail(between.error(), kMachineFailed);
+    host.inter = *std::move(between);
+  }
+  const auto written = write_documents(options, device, subject, host.inter);
   if (!written) return fail(written.error(), kMachineFailed);
-  const auto points = scored_points(device, subject.samples, subject.groups.collectives);
+  auto points = scored_points(device, subject.samples, subject.groups.collectives);
+  add_points_across(host, subject.across, points);
   switch (options.format) {
     case Format::json:
       return print(device_document(device, {}, {}), kDone);
@@ -309,31 +377,74 @@ int answer(const CalibrateOptions& options, Device& device, const Subject& subje
 }
 
 // A rank for each GPU, unless a number was given. The reason why there is none to measure.
-std::optional<Error> prepare_gpus(CalibrateOptions& options) {
+std::optional<Error> prepare_gpus(CalibrateOptions& options, bool launched) {
   if (auto error = become_cuda_program()) return error;
   if (auto error = not_available(options.backend)) return error;
-  if (!options.names_ranks) options.ranks = options.kHasPeers ? cuda_devices() : 1;
+  if (!options.names_ranks && !launched) options.ranks = options.kHasPeers ? cuda_devices() : 1;
   return std::nullopt;
 }
 
+// What keeps the ranks of a launcher from being measured; `options` knows of them then.
+std::optional<Error> prepare_launched(CalibrateOptions& options, int started) {
+  const int ranks = launched_as().ranks, here = ranks_of_host();
+  if (ranks != started) {
+    return Error{"RANK", "found a launcher that sets it; allowed: mpirun, srun, or none of them"};
+  }
+  if (options.names_ranks) {
+    return Error{"--ranks",
+                 fmt::format("found {}; allowed under a launcher: its {} ranks are measured, so "
+                             "the option is left out",
+                             options.ranks, ranks)};
+  }
+  if (ranks % here != 0) {
+    return Error{"", fmt::format("found {} ranks, {} of them on this host; allowed: as many on "
+                                 "every host",
+                                 ranks, here)};
+  }
+  options.ranks = here;
+  options.hosts = ranks / here;
+  return std::nullopt;
+}
+
+Expected<std::optional<Subject>> measured(CalibrateOptions& options, bool launched) {
+  Progress progress("measuring", options.progress_form());
+  progress.show(0);
+  auto subject = with_collectives(options, launched, progress);
+  if (!subject || !*subject || was_interrupted()) return subject;
+  auto all = options.backend == BackendKind::cuda
+                 ? measured_device(options, **std::move(subject), progress)
+                 : measured_host(options, **std::move(subject), progress);
+  if (!all) return tl::unexpected(all.error());
+  return *std::move(all);
+}
+
 int run(CalibrateOptions options) {
-  if (const auto started = started_as_rank(); started && started->folder) {
+  const auto started = started_as_rank();
+  if (started && started->folder) {
     const auto done = run_collective_rank(*started->folder, options.backend,
                                           Seconds(options.time_limit * kCollectiveShare));
     return done ? kDone : fail(done.error(), kMachineFailed);
   }
-  if (const auto writable = check_files(options); !writable) return fail(writable.error());
+  const bool launched = started && started->ranks > 1;
+  const bool first = launched_as().rank == 0;  // of a launcher's, who speaks for all
+  if (const auto error = launched ? prepare_launched(options, started->ranks) : std::nullopt) {
+    return first ? fail(*error) : kBadInput;
+  }
+  if (first) {
+    if (const auto writable = check_files(options); !writable) return fail(writable.error());
+  }
   const bool cuda = options.backend == BackendKind::cuda;
-  if (const auto error = cuda ? prepare_gpus(options) : std::nullopt) {
+  if (const auto error = cuda ? prepare_gpus(options, launched) : std::nullopt) {
     return fail(*error, kMachineFailed);
   }
   const TerminationGuard guard;
-  const auto subject = cuda ? measured_device(options) : measured_host(options);
+  const auto subject = measured(options, launched);
   if (was_interrupted()) return kInterrupted;
   if (!subject) return fail(subject.error(), kMachineFailed);
-  auto device = fitted_device(subject->samples, subject->collectives(), subject->frame);
+  if (!*subject) return kDone;
+  auto device = fitted_device((*subject)->samples, (*subject)->collectives(), (*subject)->frame);
   if (!device) return fail(device.error(), kMachineFailed);
-  return answer(options, *device, *subject);
+  return answer(options, *device, **subject);
 }
 
 }  // namespace
@@ -361,7 +472,8 @@ void add_calibrate(CLI::App& app, Action& action) {
       ->add_option(
           "--ranks", options->ranks,
           "that run together: collectives among 2 to N, kernels while N - 1 others train; on "
-          "GPUs as many as there are, where it is not given")
+          "GPUs as many as there are, where it is not given. Under mpirun or srun those that it "
+          "has started, on several hosts too: beside FILE stands FILE.fabric then")
       ->check(CLI::Range(1, 1024))
       ->type_name("N")
       ->capture_default_str();

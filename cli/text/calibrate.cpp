@@ -113,6 +113,21 @@ std::vector<ScoredPoint> scored_points(const Device& fitted, const HostSamples& 
   return points;
 }
 
+void add_points_across(const Cluster& host, std::span<const TimedCollective> collectives,
+                       std::vector<ScoredPoint>& points) {
+  const FabricProblem problem{host, ""};
+  for (const auto& [sample, timing] : collectives) {
+    const FabricSample across = fabric_sample(sample, host);
+    const std::string family =
+        fmt::format("{}, {} hosts", operation_name(sample.operation), across.nodes);
+    const Seconds predicted = sample.operation == CollectiveOperation::send
+                                  ? Seconds(0)
+                                  : fabric_sample_time(problem, across);
+    points.push_back(
+        {{family, fmt::format("{:.0f} bytes", sample.bytes.value()), timing}, predicted.value()});
+  }
+}
+
 std::string calibration_table(std::span<const ScoredPoint> points, const Style& style) {
   Table table({{"operations", "", Align::left},
                {"points", ""},

@@ -20,6 +20,10 @@ struct ScoredPoint {
 std::vector<ScoredPoint> scored_points(const Device& device, const HostSamples& host,
                                        std::span<const TimedCollective> collectives);
 
+// Those among all ranks of several hosts, with what `host`'s fitted fabric makes of them.
+void add_points_across(const Cluster& host, std::span<const TimedCollective> collectives,
+                       std::vector<ScoredPoint>& points);
+
 std::string calibration_table(std::span<const ScoredPoint> points, const Style& style);
 // A row for each point.
 std::string calibration_csv(std::span<const ScoredPoint> points);

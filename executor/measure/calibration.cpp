@@ -8,6 +8,7 @@
 #include "model/calibration/fit_attention.h"
 #include "model/calibration/fit_collectives.h"
 #include "model/calibration/fit_gemm.h"
+#include "model/calibration/least_squares.h"
 #include "model/cost/kernels/gemm.h"
 
 namespace trainyard {
@@ -107,6 +108,16 @@ BytesPerSecond link_of(const HostSamples& samples, const std::vector<CollectiveS
   return host > BytesPerSecond(0) ? host : samples.copy;
 }
 
+// What a host gets from others at least: an all-to-all's bytes are each rank's own, and those of an
+// all-reduce come in twice, as parts and as sums.
+BytesPerSecond received_rate(const FabricSample& sample, const Cluster& host) {
+  const double from_others = (sample.nodes - 1.0) / sample.nodes;
+  const int times = sample.operation == CollectiveOperation::all_to_all   ? host.devices_per_node
+                    : sample.operation == CollectiveOperation::all_reduce ? 2
+                                                                          : 1;
+  return times * from_others * sample.bytes / sample.time;
+}
+
 }  // namespace
 
 std::optional<DeviceGeneration> generation_of(int major, int minor) {
@@ -200,9 +211,33 @@ IntraNode fitted_links(const std::vector<CollectiveSample>& collectives, const D
     if (longer > Seconds(0)) rates.push_back(((sends[i].bytes - least.bytes) / longer).value());
   }
   if (rates.empty()) return links;
-  links.latency = least.time;
-  links.bandwidth = BytesPerSecond(median_of(rates));
+  std::vector<double> figures = {least.time.value(), median_of(rates)};
+  to_four_digits(figures);
+  links.latency = Seconds(figures[0]);
+  links.bandwidth = BytesPerSecond(figures[1]);
   return links;
+}
+
+FabricSample fabric_sample(const CollectiveSample& sample, const Cluster& host) {
+  return {sample.operation, sample.gpus / host.devices_per_node, sample.bytes, sample.time};
+}
+
+Expected<InterNode> fitted_fabric(const std::vector<CollectiveSample>& collectives,
+                                  const Cluster& host) {
+  FabricProblem problem{host, ""};
+  InterNode& inter = problem.cluster.inter;
+  inter.kind = InterNodeKind::fat_tree;
+  inter.nics_per_node = 1;
+  std::vector<FabricSample> samples;
+  std::vector<double> most = {0};
+  for (const CollectiveSample& collective : collectives) {
+    if (collective.operation == CollectiveOperation::send) continue;
+    samples.push_back(fabric_sample(collective, host));
+    most[0] = std::max(most[0], received_rate(samples.back(), host).value());
+  }
+  to_four_digits(most);
+  inter.bandwidth = BytesPerSecond(most[0]);
+  return fit_fabric(problem, samples);
 }
 
 }  // namespace trainyard

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "executor/cpu/measure.h"
+#include "model/calibration/fit_fabric.h"
 #include "model/calibration/kernel_samples.h"
 #include "model/cluster/cluster.h"
 #include "model/workload/stack.h"
@@ -36,5 +37,11 @@ Stack fitted_stack(const HostSamples& samples, const Device& device);
 
 // Messages from one rank to another; as `device` has them where none were measured.
 IntraNode fitted_links(const std::vector<CollectiveSample>& collectives, const Device& device);
+
+// What connects hosts like `host` (a cluster of one), from collectives among all ranks of several:
+// one NIC a host, as fast as the most that a host was seen to receive. The error: too few of them.
+Expected<InterNode> fitted_fabric(const std::vector<CollectiveSample>& collectives,
+                                  const Cluster& host);
+FabricSample fabric_sample(const CollectiveSample& sample, const Cluster& host);
 
 }  // namespace trainyard

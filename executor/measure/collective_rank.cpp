@@ -33,16 +33,31 @@ void write(const GroupSamples& samples, Board& board) {
   board.head().operation = record - board.operations();
 }
 
-Expected<GroupSamples> measured_by(
-    BackendKind backend, Transport& all,
-    const std::function<std::unique_ptr<Transport>(int ranks)>& group,
-    const std::function<void(double fraction)>& progress, Seconds budget) {
-  if (backend == BackendKind::cpu) {
-    return measure_collectives({all, host_party(group), progress}, budget);
+struct MeasuredRanks {
+  const MpiWorld& world;
+  int per_host;
+  std::atomic<RankCall>& call;
+  std::function<void(double fraction)> progress;
+
+  // Among the first so many ranks; nothing on the others.
+  std::unique_ptr<Transport> group(int ranks) const {
+    Plan plan;
+    plan.data_parallel = ranks;
+    return make_mpi_transport(world, {}, RankLayout(plan, 1), call);
   }
-  const auto party = make_device_party(all, group);
+};
+
+Expected<GroupSamples> measured_by(BackendKind backend, const MeasuredRanks& ranks,
+                                   Seconds budget) {
+  const auto all = ranks.group(ranks.world.ranks());
+  const auto group = [&ranks](int size) { return ranks.group(size); };
+  if (backend == BackendKind::cpu) {
+    return measure_collectives({*all, ranks.per_host, host_party(group), ranks.progress}, budget);
+  }
+  const auto party = make_device_party(*all, group);
   if (!party) return tl::unexpected(party.error());
-  auto samples = measure_collectives({all, (*party)->party(), progress}, budget);
+  auto samples =
+      measure_collectives({*all, ranks.per_host, (*party)->party(), ranks.progress}, budget);
   if (auto state = (*party)->state(); !state) return tl::unexpected(state.error());
   if (samples) samples->staged = (*party)->shared();
   return samples;
@@ -55,17 +70,12 @@ Expected<void> run_collective_rank(const std::filesystem::path& folder, BackendK
   const MpiWorld world;
   auto board = Board::create(folder, world.rank(), kMostRecords, kParts);
   if (!board) return tl::unexpected(board.error());
-  const auto group = [&](int ranks) {
-    Plan plan;
-    plan.data_parallel = ranks;
-    return make_mpi_transport(world, {}, RankLayout(plan, 1), board->head().call);
-  };
-  const auto all = group(world.ranks());
   board->head().state = RankState::running;
   const auto progress = [&](double fraction) {
     board->head().steps_done = std::llround(fraction * kParts);
   };
-  const auto samples = measured_by(backend, *all, group, progress, budget);
+  const auto samples =
+      measured_by(backend, {world, world.ranks(), board->head().call, progress}, budget);
   if (!samples) {
     set_text(board->head().message, samples.error().message);
     board->head().state = RankState::failed;
@@ -74,6 +84,15 @@ Expected<void> run_collective_rank(const std::filesystem::path& folder, BackendK
   write(*samples, *board);
   board->head().state = RankState::done;
   return {};
+}
+
+Expected<LaunchedSamples> measure_launched(BackendKind backend, int per_host, Seconds budget,
+                                           const std::function<void(double fraction)>& progress) {
+  const MpiWorld world;
+  std::atomic<RankCall> call = RankCall::none;
+  auto groups = measured_by(backend, {world, per_host, call, progress}, budget);
+  if (!groups) return tl::unexpected(groups.error());
+  return LaunchedSamples{world.rank(), world.ranks() / per_host, *std::move(groups)};
 }
 
 std::string mpi_library() {
@@ -87,6 +106,11 @@ std::string mpi_library() {
 std::string mpi_library() { return "no MPI"; }
 
 Expected<void> run_collective_rank(const std::filesystem::path&, BackendKind, Seconds) {
+  return failure("", "built without MPI: there is one rank, and nobody to talk to");
+}
+
+Expected<LaunchedSamples> measure_launched(BackendKind, int, Seconds,
+                                           const std::function<void(double fraction)>&) {
   return failure("", "built without MPI: there is one rank, and nobody to talk to");
 }
 #endif

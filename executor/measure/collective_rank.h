@@ -1,5 +1,5 @@
-// Collectives measured among ranks of their own, which the supervisor starts; what they find stands
-// on the board of rank 0.
+// Collectives measured among ranks of their own: those that the supervisor starts, where what they
+// find stands on the board of rank 0, or those that a launcher has started on one or more hosts.
 #pragma once
 
 #include <filesystem>
@@ -15,6 +15,15 @@ Expected<void> run_collective_rank(const std::filesystem::path& folder, BackendK
                                    Seconds budget);
 // In the supervisor's, when the ranks are done.
 GroupSamples group_samples(Board& board);
+
+// Where mpirun or srun has started the processes, `per_host` on every host: by all of them, which
+// find the same. Collective; once in a process.
+struct LaunchedSamples {
+  int rank = 0, hosts = 1;
+  GroupSamples groups;
+};
+Expected<LaunchedSamples> measure_launched(BackendKind backend, int per_host, Seconds budget,
+                                           const std::function<void(double fraction)>& progress);
 
 // "Open MPI v4.1.4", "no MPI". Initialises nothing.
 std::string mpi_library();

@@ -129,10 +129,16 @@ Expected<double> measured_slowdown(const CalibrationParty& party, CalibrationGro
   return static_cast<double>(lost);
 }
 
-std::vector<int> group_sizes(int ranks) {
+// 2, 4, … and `most` of what has `each` ranks.
+void add_sizes(int most, int each, std::vector<int>& sizes) {
+  for (int many = 2; many < most; many *= 2) sizes.push_back(many * each);
+  if (most > 1) sizes.push_back(most * each);
+}
+
+std::vector<int> group_sizes(int ranks, int per_host) {
   std::vector<int> sizes;
-  for (int size = 2; size < ranks; size *= 2) sizes.push_back(size);
-  sizes.push_back(ranks);
+  add_sizes(per_host, 1, sizes);
+  add_sizes(ranks / per_host, per_host, sizes);
   return sizes;
 }
 
@@ -140,7 +146,7 @@ std::vector<int> group_sizes(int ranks) {
 
 Expected<GroupSamples> measure_collectives(const CalibrationRanks& world, Seconds budget) {
   GroupSamples samples;
-  const std::vector<int> sizes = group_sizes(world.all.ranks());
+  const std::vector<int> sizes = group_sizes(world.all.ranks(), world.per_host);
   const double each = (1 - kOverlapShare) * budget.value() / static_cast<double>(sizes.size());
   const double share = (1 - kOverlapShare) / static_cast<double>(sizes.size());
   double before = 0;

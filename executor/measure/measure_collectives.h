@@ -58,10 +58,12 @@ CalibrationParty host_party(std::function<std::unique_ptr<Transport>(int ranks)>
 
 struct CalibrationRanks {
   Transport& all;
+  int per_host;  // of them, in the order of ranks; the same on every host
   CalibrationParty party;
   std::function<void(double fraction)> progress;  // of what this rank has done
 };
-// Among 2, 4, … and all ranks. Collective over all ranks of `world`; all find the same.
+// Among 2, 4, … and all ranks of a host, then all ranks of 2, 4, … and all hosts. Collective over
+// all ranks of `world`; all find the same.
 Expected<GroupSamples> measure_collectives(const CalibrationRanks& world, Seconds budget);
 
 }  // namespace trainyard

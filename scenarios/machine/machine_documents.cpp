@@ -21,6 +21,16 @@ std::string node_document(const MeasuredNode& node) {
   return text_of(json);
 }
 
+std::string fabric_document(const MeasuredFabric& fabric) {
+  Json json = {{"trainyard", "fabric/1"}};
+  json.update(fabric_section().write(
+      {.name = fabric.name, .source = fabric.source, .inter = fabric.inter, .measured = {}}));
+  for (const char* key : {"bandwidth", "efficiency", "latency", "small_latency", "small_share"}) {
+    if (json.contains(key)) json["sources"][key] = fabric.figures;
+  }
+  return text_of(json);
+}
+
 std::string measured_stack_document(const Stack& stack, const FigureSources& sources) {
   Json json = {{"trainyard", "stack/1"}};
   json.update(stack_section().write(stack));

@@ -1,5 +1,6 @@
 // A measured machine as documents that a scenario can name: its node, which refers to a device
-// document beside it, and the software stack that was measured on it.
+// document beside it, what connects it with its like, and the software stack that was measured on
+// it.
 #pragma once
 
 #include <string>
@@ -20,6 +21,13 @@ struct MeasuredNode {
   BytesPerSecond host_memory_bandwidth;
 };
 std::string node_document(const MeasuredNode& node);
+
+struct MeasuredFabric {
+  std::string name, source;
+  InterNode inter;
+  std::string figures;  // where its step and attained share come from
+};
+std::string fabric_document(const MeasuredFabric& fabric);
 
 // Where figures come from, by key.
 using FigureSources = std::vector<std::pair<std::string, std::string>>;

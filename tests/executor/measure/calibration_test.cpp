@@ -152,6 +152,31 @@ TEST(CalibratedStack, KnowsOnlyAttentionWhereNoStepsWereMeasured) {
 }
 
 // 2 µs and 1 GB/s: 1 kB takes 3 µs, 1 MB takes 1002 µs.
+// All-gathers between two hosts of one rank: α + S/2B (handbook §6, ring with n = 2).
+TEST(CalibratedFabric, HasTheStepAndTheRateThatItsCollectivesWereMadeOf) {
+  constexpr double kStep = 50e-6, kRate = 1e9;
+  std::vector<CollectiveSample> samples;
+  for (double bytes = 1 << 16; bytes <= 1 << 23; bytes *= 2) {
+    samples.push_back(
+        {CollectiveOperation::all_gather, 2, Bytes(bytes), Seconds(kStep + bytes / 2 / kRate)});
+  }
+  Cluster host;
+  host.devices_per_node = host.nvlink_domain = host.nodes = 1;
+  const auto fabric = fitted_fabric(samples, host);
+  ASSERT_TRUE(fabric);
+  EXPECT_NEAR(fabric->latency.value(), kStep, 0.02 * kStep);
+  EXPECT_NEAR(fabric->bandwidth.value() * fabric->efficiency, kRate, 0.02 * kRate);
+  EXPECT_LE(fabric->efficiency, 1);
+}
+
+TEST(CalibratedFabric, IsNotMadeOfThreeCollectives) {
+  Cluster host;
+  host.devices_per_node = host.nvlink_domain = host.nodes = 1;
+  const std::vector<CollectiveSample> three(
+      3, {CollectiveOperation::all_gather, 2, Bytes(1e6), Seconds(1e-3)});
+  EXPECT_FALSE(fitted_fabric(three, host));
+}
+
 TEST(CalibratedLinks, HaveTheLatencyOfTheLeastMessageAndTheRateOfTheRest) {
   const std::vector<CollectiveSample> sends = {
       {CollectiveOperation::send, 2, Bytes(1e3), Seconds(3e-6)},

@@ -226,5 +226,53 @@ TEST(LaunchedRanks, EndsTheUsersOwnMpirunWithOneSentenceWhenARankHangs) {
   }
 }
 
+// ---- Measured under it
+// -------------------------------------------------------------------------------
+
+// Four ranks of two hosts, as far as the launcher's variables say; messages are of this one.
+TEST(LaunchedRanks, MeasureWhatGoesBetweenHosts) {
+  const fs::path script =
+      write_scratch("hosts.sh", "export OMPI_COMM_WORLD_LOCAL_SIZE=2; exec \"$@\"\n");
+  const std::string four = std::string(kMpirun).replace(std::string(kMpirun).rfind('2'), 1, "4");
+  const fs::path device = scratch_folder() / "machine.json";
+  const Ran ran =
+      run_trainyard(fmt::format("calibrate --backend cpu --time-limit 4 -o {}", device.string()),
+                    fmt::format("{} sh {}", four, script.string()));
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  for (const char* family : {"all-reduce, 2 ranks", "all-gather, 2 hosts", "all-reduce, 2 hosts"}) {
+    EXPECT_NE(ran.out.find(family), std::string::npos) << ran.out;
+  }
+  EXPECT_EQ(ran.out.find("4 ranks"), std::string::npos) << ran.out;
+  const fs::path fabric = scratch_folder() / "machine.fabric.json";
+  EXPECT_NE(read_text(fabric).find("collectives among all ranks of 2 to 2 hosts"),
+            std::string::npos);
+
+  std::string text = read_text(tiny_scenario(R"("data_parallel": 4)", 4));
+  const auto cluster = text.find(R"("cluster": )"), training = text.find(R"("training": )");
+  text.replace(cluster, training - cluster,
+               R"("cluster": { "node": "machine.node.json", "nodes": 2,
+                               "fabric": "machine.fabric.json" },)");
+  const fs::path own = write_scratch("own.json", text);
+  const Ran priced = run_trainyard(fmt::format("estimate {}", own.string()));
+  EXPECT_LE(priced.status, 1) << priced.err;
+}
+
+TEST(LaunchedRanks, AreNotMeasuredWhereHostsHaveUnlikeNumbersOfThem) {
+  const fs::path device = scratch_folder() / "machine.json";
+  const std::string calibrate = fmt::format("calibrate --backend cpu -o {}", device.string());
+  const Ran unlike = run_trainyard(
+      calibrate, "env OMPI_COMM_WORLD_SIZE=3 OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_LOCAL_SIZE=2");
+  EXPECT_EQ(unlike.status, 2);
+  EXPECT_EQ(unlike.err,
+            "trainyard: found 3 ranks, 2 of them on this host; allowed: as many on every host\n");
+  const Ran sockets =
+      run_trainyard(calibrate, "env RANK=0 WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=29500");
+  EXPECT_EQ(sockets.status, 2);
+  EXPECT_EQ(sockets.err,
+            "trainyard: RANK: found a launcher that sets it; allowed: mpirun, srun, or none of "
+            "them\n");
+  EXPECT_FALSE(fs::exists(device));
+}
+
 }  // namespace
 }  // namespace trainyard
