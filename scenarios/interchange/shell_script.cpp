@@ -287,13 +287,24 @@ class Script {
   void add_pieces(ShellToken token, std::string_view ends, std::vector<ShellToken>& words) {
     const auto array = variables_.arrays.find(token.array);
     if (!token.array.empty() && array != variables_.arrays.end()) {
-      for (const ShellToken& element : array->second) add(element, words);
+      for (const ShellToken& element : array->second) {
+        if (token.quoted) {
+          add(element, words);
+        } else {  // a shell splits what stands without quotes, elements of arrays too
+          add_all(element.text, kAllEnds, element.line, words);
+        }
+      }
     } else if (token.text.find_first_of(ends) == std::string::npos) {
       if (token.quoted || !token.text.empty()) add(std::move(token), words);
     } else {
-      for (std::string& piece : pieces_of(token.text, ends)) {
-        add({ShellToken::Kind::word, std::move(piece), token.line}, words);
-      }
+      add_all(token.text, ends, token.line, words);
+    }
+  }
+
+  void add_all(std::string_view text, std::string_view ends, std::size_t line,
+               std::vector<ShellToken>& words) {
+    for (std::string& piece : pieces_of(text, ends)) {
+      add({ShellToken::Kind::word, std::move(piece), line}, words);
     }
   }
 
@@ -330,7 +341,13 @@ class Script {
   void take_unused() {
     for (const auto& [name, elements] : variables_.arrays) {
       for (const ShellToken& element : elements) {
-        commands_.words.push_back({element.text, element.line});
+        if (!element.text.starts_with("--")) {
+          commands_.words.push_back({element.text, element.line});
+          continue;
+        }
+        for (std::string& piece : pieces_of(element.text, kAllEnds)) {
+          commands_.words.push_back({std::move(piece), element.line});
+        }
       }
     }
     for (const auto& [name, text] : variables_.texts) {

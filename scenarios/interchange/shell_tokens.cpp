@@ -22,6 +22,22 @@ constexpr auto kSigns = std::to_array<std::string_view>(
 
 bool is_one_of(char c, std::string_view set) { return set.find(c) != std::string_view::npos; }
 
+// A variable's name, or what stands for the script's own arguments: 1, @, *.
+std::string_view parameter_name(std::string_view text) {
+  const std::string_view name = shell_name(text);
+  if (!name.empty() || text.empty()) return name;
+  if (is_one_of(text.front(), "@*")) return text.substr(0, 1);
+  return text.substr(0, std::min(text.find_first_not_of("0123456789"), text.size()));
+}
+
+// What the file does not set, as it is written: $1, ${NAME}.
+bool is_unset_parameter(std::string_view text) {
+  if (!text.starts_with('$')) return false;
+  text.remove_prefix(1);
+  if (text.starts_with('{') && text.ends_with('}')) text = text.substr(1, text.size() - 2);
+  return !text.empty() && parameter_name(text) == text;
+}
+
 // The array that a word as a whole stands for: "${NAME[@]}", with quotes or without.
 std::string whole_array(std::string_view word) {
   if (word.size() > 1 && word.front() == '"' && word.back() == '"') {
@@ -216,7 +232,9 @@ void ShellTokens::read_expansion(std::string& word, bool quoted) {
     if (open == '(' || inside.size() < 2) return append(word, whole, true);
     return append(word, value_of_braces(inside.substr(1, inside.size() - 2), whole), quoted);
   }
-  const std::string_view name = shell_name(text_.substr(at_));
+  const std::string_view rest = text_.substr(at_);
+  std::string_view name = shell_name(rest);
+  if (name.empty()) name = parameter_name(rest.substr(0, 1));  // $12 is $1 and a 2
   at_ += name.size();
   const std::string_view whole = text_.substr(begin, at_ - begin);
   append(word, name.empty() ? std::string(whole) : value_of_name(name, whole), quoted);
@@ -231,7 +249,8 @@ void ShellTokens::append(std::string& word, std::string_view value, bool quoted)
 
 std::string ShellTokens::value_of_name(std::string_view name, std::string_view whole) const {
   const auto known = variables_.texts.find(name);
-  if (known != variables_.texts.end()) return known->second;
+  const bool set = known != variables_.texts.end();
+  if (set && !(empty_ && is_unset_parameter(known->second))) return known->second;
   return empty_ ? std::string() : std::string(whole);
 }
 
@@ -244,9 +263,10 @@ std::string ShellTokens::joined(const std::vector<ShellToken>& elements) {
   return text;
 }
 
-// NAME, NAME[@], NAME:-default, NAME-default, NAME:=default.
+// NAME, NAME[@], NAME:-default, NAME-default, NAME:=default. A variable that holds what is not set
+// is empty.
 std::string ShellTokens::value_of_braces(std::string_view inside, std::string_view whole) {
-  const std::string_view name = shell_name(inside);
+  const std::string_view name = parameter_name(inside);
   std::string_view rest = inside.substr(name.size());
   if (rest.empty() || name.empty()) return value_of_name(name, whole);
   if (const auto array = variables_.arrays.find(name);
@@ -257,7 +277,10 @@ std::string ShellTokens::value_of_braces(std::string_view inside, std::string_vi
   const bool colon = rest.starts_with(":-") || rest.starts_with(":=");
   if (!colon && !rest.starts_with("-") && !rest.starts_with("=")) return std::string(whole);
   rest.remove_prefix(colon ? 2 : 1);
-  if (known != variables_.texts.end() && !(colon && known->second.empty())) return known->second;
+  const auto is_empty = [](const std::string& text) {
+    return text.empty() || is_unset_parameter(text);
+  };
+  if (known != variables_.texts.end() && !(colon && is_empty(known->second))) return known->second;
   return expanded(rest);
 }
 

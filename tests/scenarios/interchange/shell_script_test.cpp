@@ -85,6 +85,34 @@ torchrun ${ARGS[@]} "${NEVER_SET[@]}" --log "$(date)" --tag `date` $OTHER
   EXPECT_THAT(assumptions_of(script), ElementsAre(HasSubstr("\"NEVER_SET\" is empty")));
 }
 
+// examples/llama/train_llama3_8b_h100_fp8.sh of Megatron-LM, shortened: bash splits the elements of
+// an array without quotes, and leaves those of one in quotes whole.
+TEST(ShellScript, SplitsElementsOfArraysWithoutQuotes) {
+  const std::string script = R"sh(
+DTYPE_ARGS=()
+DTYPE_ARGS+=("--fp8-format hybrid" "--fp8-param-gather")
+ALL=("${DTYPE_ARGS[@]}" --bf16)
+torchrun ${ALL[@]} "${DTYPE_ARGS[@]}"
+)sh";
+  const auto read = commands_of(foreign(script)).value();
+  std::vector<std::string> words;
+  for (const ShellWord& word : read.words) words.push_back(word.text);
+  EXPECT_THAT(words, ElementsAre("torchrun", "--fp8-format", "hybrid", "--fp8-param-gather",
+                                 "--bf16", "--fp8-format hybrid", "--fp8-param-gather"));
+}
+
+// A script that is started without arguments.
+TEST(ShellScript, TakesDefaultsOfItsOwnArguments) {
+  EXPECT_EQ(
+      words_of_script("TOK=${3:-\"MOCK\"}\nL=${1:-32}\nif [[ \"$TOK\" == MOCK ]]; then M=--mock; "
+                      "fi\nrun --layers $L $M\n"),
+      "run --layers 32 --mock");
+  EXPECT_EQ(words_of_script("TP=$1\nif [ -z \"$1\" ]; then A=--none; fi\n"
+                            "if [ -z \"$TP\" ]; then B=--neither; fi\nrun --tp ${TP:-4} $A $B\n"),
+            "run --tp 4 --none --neither");
+  EXPECT_EQ(words_of_script("run --tp $1 ${12:-x} ${@:-y} ${2}\n"), "run --tp $1 x y ${2}");
+}
+
 TEST(ShellScript, TakesTheBranchThatItsVariablesChoose) {
   const std::string script = R"(
 SIZE=7B
