@@ -47,6 +47,21 @@ constexpr auto kNeutralAccelerateKeys = std::to_array<std::string_view>({"comman
                                                                          "log_dir",
                                                                          "mixed_precision"});
 
+// What keys of Accelerate's begin with, one of which each of its files has.
+constexpr auto kOwnBeginnings = std::to_array<std::string_view>(
+    {"compute_environment", "distributed_type", "mixed_precision", "num_machines", "num_processes",
+     "fsdp_", "parallelism_config"});
+
+bool is_of_accelerate(const Json& tree) {
+  for (const auto& [key, value] : tree.items()) {
+    const bool own = std::ranges::any_of(kOwnBeginnings, [&name = key](std::string_view beginning) {
+      return name.starts_with(beginning);
+    });
+    if (own) return true;
+  }
+  return false;
+}
+
 // A strategy of FSDP 1, or FSDP 2's two settings; ZeRO stage, −1 where neither is there.
 int read_strategy(Options& options, const ImportSettings& settings, ScenarioDraft& draft) {
   constexpr auto kStrategies =
@@ -147,6 +162,15 @@ void check_accelerate(const Scenario& scenario, const Plan& plan, Refusals& refu
     refusals.add("/plan/sharding_group", fmt::format("{}", plan.sharding_group),
                  fmt::format("a multiple of context_parallel ({})", plan.context_parallel));
   }
+  // parallelism_config.py: no tensor or context parallelism beside replicas that nothing shards.
+  const int model_ranks = plan.tensor_parallel * plan.context_parallel;
+  const int shards = plan.sharding_group / plan.context_parallel;
+  if (plan.zero_stage > 0 && model_ranks > 1 && shards == 1 && plan.data_parallel > 1) {
+    refusals.add("/plan/sharding_group",
+                 fmt::format("{} with tensor_parallel {} and context_parallel {}",
+                             plan.sharding_group, plan.tensor_parallel, plan.context_parallel),
+                 "a greater one with them");
+  }
   if (plan.context_parallel > 1 && plan.context_parallel_algorithm == ContextAlgorithm::ulysses) {
     refusals.add("/plan/context_parallel_algorithm", "\"ulysses\"", "ring, all-gather");
   }
@@ -225,6 +249,11 @@ Expected<Imported> import_fsdp(const ForeignFile& file, const ImportSettings& se
   if (!tree->is_object()) {
     return file.error(
         fmt::format("found {}; allowed: a configuration of Accelerate", shown(*tree)));
+  }
+  if (!is_of_accelerate(*tree)) {
+    return file.error(
+        "found no key of Accelerate's; allowed: compute_environment, distributed_type, "
+        "mixed_precision, num_machines, num_processes, fsdp_config or parallelism_config");
   }
   Options options(file.name);
   options.set_tree(*tree, "");

@@ -1,6 +1,7 @@
 #include "scenarios/interchange/deepspeed.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -14,15 +15,30 @@ namespace {
 constexpr std::int64_t kTrainerMicroBatch = 8;  // per_device_train_batch_size of TrainingArguments
 
 // Keys that change time or memory in a way that is not priced.
-constexpr auto kChangingDeepspeedKeys = std::to_array<std::string_view>(
-    {"zero_optimization.zero_hpz_partition_size", "zero_optimization.zero_quantized_weights",
-     "zero_optimization.zero_quantized_gradients",
-     "zero_optimization.zero_quantized_nontrainable_weights",
-     "zero_optimization.offload_optimizer.ratio", "activation_checkpointing.partition_activations",
-     "activation_checkpointing.cpu_checkpointing", "torch_autocast.enabled", "amp.enabled",
-     "progressive_layer_drop.enabled", "sparse_attention.mode", "data_efficiency.enabled",
-     "curriculum_learning.enabled", "elasticity.enabled", "autotuning.enabled",
-     "communication_data_type"});
+constexpr auto kChangingDeepspeedKeys =
+    std::to_array<std::string_view>({"zero_optimization.zero_hpz_partition_size",
+                                     "zero_optimization.zero_quantized_weights",
+                                     "zero_optimization.zero_quantized_gradients",
+                                     "zero_optimization.zero_quantized_nontrainable_weights",
+                                     "zero_optimization.offload_optimizer.ratio",
+                                     "activation_checkpointing.partition_activations",
+                                     "activation_checkpointing.cpu_checkpointing",
+                                     "torch_autocast.enabled",
+                                     "amp.enabled",
+                                     "progressive_layer_drop.enabled",
+                                     "sparse_attention.mode",
+                                     "data_efficiency.enabled",
+                                     "curriculum_learning.enabled",
+                                     "elasticity.enabled",
+                                     "autotuning.enabled",
+                                     "communication_data_type",
+                                     "data_types.grad_accum_dtype",
+                                     "bf16.bf16_master_weights_and_grads",
+                                     "bf16.bf16_optimizer_states",
+                                     "fp16.fp16_master_weights_and_grads",
+                                     "pipeline.stages",
+                                     "compile.deepcompile",
+                                     "moe.ep_size"});
 constexpr auto kChangingDeepspeedSections =
     std::to_array<std::string_view>({"compression_training."});
 constexpr auto kNeutralDeepspeedKeys = std::to_array<std::string_view>({"activation_checkpointing.",
@@ -67,11 +83,17 @@ constexpr auto kNeutralDeepspeedKeys = std::to_array<std::string_view>({"activat
                                                                         "dataloader_drop",
                                                                         "nebula"});
 
+// What makes a file one of DeepSpeed's: each configuration has one of these.
+constexpr auto kOwnKeys = std::to_array<const char*>(
+    {"train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps",
+     "zero_optimization", "optimizer", "activation_checkpointing", "tensor_parallel",
+     "sequence_parallel_size", "compression_training"});
+
 // A key of "false" changes nothing, nor does a ratio or group of 1.
 void drop_what_is_off(Options& options) {
   constexpr auto kOff = std::to_array<std::string_view>({"", "false", "1", "1.0", "null", "auto"});
   for (const std::string_view name : kChangingDeepspeedKeys) {
-    const std::string text = options.has(name) ? options.text(name) : "";
+    const std::string text = options.text(name);
     if (std::ranges::find(kOff, text) != kOff.end()) continue;
     options.fail({options.file(),
                   fmt::format("found {} {}, which changes time or memory in a way that is not "
@@ -221,7 +243,6 @@ std::string type_of(std::string_view optimizer) {
 Json config_of(const Scenario& scenario, const Plan& plan) {
   const Training& training = scenario.job.training;
   Json config = {
-      {"train_batch_size", training.global_batch},
       {"train_micro_batch_size_per_gpu", plan.micro_batch},
       {"gradient_accumulation_steps", plan.microbatches},
       {"gradient_clipping", 1.0},
@@ -229,7 +250,11 @@ Json config_of(const Scenario& scenario, const Plan& plan) {
       {"optimizer", {{"type", type_of(training.optimizer.name)}, {"params", {{"lr", 1e-4}}}}},
       {"bf16", {{"enabled", training.precision.name == "bf16"}}},
       {"fp16", {{"enabled", training.precision.name == "fp16"}}}};
-  if (plan.tensor_parallel > 1) config["tensor_parallel"] = {{"autotp_size", plan.tensor_parallel}};
+  if (plan.tensor_parallel > 1) {
+    config["tensor_parallel"] = {{"autotp_size", plan.tensor_parallel}};
+  } else {  // DeepSpeed compares it with all ranks' micro-batches, tensor-parallel ones too
+    config["train_batch_size"] = training.global_batch;
+  }
   if (plan.context_parallel > 1) config["sequence_parallel_size"] = plan.context_parallel;
   if (plan.recompute.mode == RecomputeMode::full) {
     config["activation_checkpointing"] = {{"partition_activations", false},
@@ -250,6 +275,12 @@ void check_deepspeed(const Scenario& scenario, const Plan& plan, Refusals& refus
   if (plan.sequence_parallel) refusals.add("/plan/sequence_parallel", "true", "false");
   if (plan.context_parallel > 1 && plan.context_parallel_algorithm != ContextAlgorithm::ulysses) {
     refusals.add("/plan/context_parallel_algorithm", "another than ulysses", "ulysses");
+  }
+  // runtime/engine.py: "the compatibility between 'autotp' and 'zero_stage = 3' has not been
+  // validated".
+  if (plan.tensor_parallel > 1 && plan.zero_stage == 3) {
+    refusals.add("/plan/zero_stage", fmt::format("3 with tensor_parallel {}", plan.tensor_parallel),
+                 "0, 1, 2 with tensor parallelism");
   }
   const bool grouped = plan.sharding_group != plan.data_parallel * plan.context_parallel;
   if (grouped && plan.zero_stage != 3) {
@@ -284,6 +315,10 @@ Expected<Imported> import_deepspeed(const ForeignFile& file, const ImportSetting
   }
   if (!tree->is_object()) {
     return file.error(fmt::format("found {}; allowed: a DeepSpeed configuration", shown(*tree)));
+  }
+  if (std::ranges::none_of(kOwnKeys, [&](const char* key) { return tree->contains(key); })) {
+    return file.error(fmt::format("found no key of DeepSpeed's; allowed: one of {} at least",
+                                  fmt::join(kOwnKeys, ", ")));
   }
   Options options(file.name);
   options.set_tree(*tree, ".");

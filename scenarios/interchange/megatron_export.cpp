@@ -145,7 +145,7 @@ void check_overlap(const Plan& plan, const StackOverlap& usual, Refusals& refusa
 
 // The exchange of experts' tokens beside compute (overlap_moe_expert_parallel_comm) is that of
 // chunks, and none of their layers is repeated.
-void check_expert_overlap(const Plan& plan, Refusals& refusals) {
+void check_expert_overlap(const Scenario& scenario, const Plan& plan, Refusals& refusals) {
   if (!overlaps_experts(plan)) return;
   if (plan.pipeline_parallel > 1 && plan.virtual_stages == 1) {
     refusals.add("/plan/overlap/expert_parallel", "true in a pipeline without virtual_stages",
@@ -154,12 +154,53 @@ void check_expert_overlap(const Plan& plan, Refusals& refusals) {
   if (plan.recompute.mode == RecomputeMode::full) {
     refusals.add("/plan/overlap/expert_parallel", "true with full recomputation", "false with it");
   }
+  if (scenario.job.training.precision.name == "fp32") {
+    refusals.add("/plan/overlap/expert_parallel", "true in fp32", "false in it");
+  }
+  const int predicting = scenario.job.model.mtp_layers;
+  if (predicting > 1 || (predicting == 1 && plan.pipeline_parallel == 1)) {
+    refusals.add(
+        "/plan/overlap/expert_parallel",
+        fmt::format("true with mtp_layers {} on {} stages", predicting, plan.pipeline_parallel),
+        "false, or mtp_layers 1 on 2 stages or more");
+  }
 }
 
-void check_training(const Scenario& scenario, Refusals& refusals) {
+// megatron/core/transformer/transformer_config.py and megatron/training/arguments.py.
+void check_network(const Scenario& scenario, const Plan& plan, Refusals& refusals) {
+  const Transformer& model = scenario.job.model;
+  if (model.experts > 0 && model.biases && plan.expert_tensor_parallel > 1) {
+    refusals.add("/plan/expert_tensor_parallel",
+                 fmt::format("{} of experts with biases", plan.expert_tensor_parallel),
+                 "1 of them");
+  }
+  if (plan.expert_parallel > 1 && scenario.job.training.precision.name == "fp16") {
+    refusals.add("/training/precision",
+                 fmt::format("\"fp16\" with expert_parallel {}", plan.expert_parallel),
+                 "bf16, fp32, fp8, mxfp8, nvfp4 with it");
+  }
+  if (model.mtp_layers > 0 && model.learned_positions) {
+    refusals.add("/model/mtp_layers", fmt::format("{} with learned positions", model.mtp_layers),
+                 "0 with them");
+  }
+  const std::int64_t length = scenario.job.training.sequence_length;
+  const int halves = 2 * plan.context_parallel;
+  if (plan.context_parallel > 1 && length % halves != 0) {
+    refusals.add("/training/sequence_length",
+                 fmt::format("{} with context_parallel {}", length, plan.context_parallel),
+                 fmt::format("a multiple of {}", halves));
+  }
+}
+
+void check_training(const Scenario& scenario, const Plan& plan, Refusals& refusals) {
   const std::string_view optimizer = scenario.job.training.optimizer.name;
   if (optimizer != "adam" && optimizer != "adamw" && optimizer != "sgd") {
     refusals.add("/training/optimizer", fmt::format("\"{}\"", optimizer), "adam, adamw, sgd");
+  }
+  // megatron/core/optimizer/distrib_optimizer.py: "Only Adam and HybridDeviceOptimizer".
+  if (optimizer == "sgd" && plan.zero_stage > 0) {
+    refusals.add("/plan/zero_stage", fmt::format("{} with the optimizer sgd", plan.zero_stage),
+                 "0 with it");
   }
 }
 
@@ -202,6 +243,10 @@ void add_attention(const Transformer& model, Arguments& arguments) {
   if (!model.latent_attention && model.head_dim * model.attention_heads != model.hidden_size) {
     arguments.add("--kv-channels", model.head_dim);
   }
+  // Latent attention has no use for it, but arguments.py divides where it is not said.
+  if (model.latent_attention && model.hidden_size % model.attention_heads != 0) {
+    arguments.add("--kv-channels", model.latent_attention->value_head_dim);
+  }
   // Of latent attention too the norms behind its down-projections.
   arguments.flag("--qk-layernorm", model.qk_norm || model.latent_attention.has_value());
   if (model.sliding_window > 0) {
@@ -218,6 +263,11 @@ void add_dispatcher(const Stack& stack, const Plan& plan, Arguments& arguments) 
   const bool deduplicated = stack.deduplicated_dispatch && plan.expert_parallel > 1;
   arguments.add("--moe-token-dispatcher-type", deduplicated ? "flex" : "alltoall");
   arguments.flag("--moe-enable-deepep", deduplicated);
+}
+
+// arguments.py: "Currently GroupedGEMM for MoE only supports bf16 dtype".
+bool groups_experts(const Training& training) {
+  return training.precision.name != "fp16" && training.precision.name != "fp32";
 }
 
 void add_experts(const Scenario& scenario, const Plan& plan, Arguments& arguments) {
@@ -238,7 +288,9 @@ void add_experts(const Scenario& scenario, const Plan& plan, Arguments& argument
   }
   arguments.flag("--moe-router-enable-expert-bias", model.router_correction_bias);
   if (model.router_correction_bias) arguments.add("--moe-router-score-function", "sigmoid");
-  arguments.flag("--moe-grouped-gemm");
+  const bool picks_first = model.experts_per_token == 1 && !model.router_correction_bias;
+  arguments.flag("--moe-router-pre-softmax", picks_first);  // behind it one has no gradient
+  arguments.flag("--moe-grouped-gemm", groups_experts(scenario.job.training));
   add_dispatcher(scenario.job.training.stack, plan, arguments);
   if (plan.capacity_factor > 0) {
     arguments.add("--moe-expert-capacity-factor", plan.capacity_factor);
@@ -292,8 +344,13 @@ bool casts_to_8_bits(const Training& training) {
 
 // Transformer Engine reads weights in 8 bits by rows and by columns. In the place of the 16-bit
 // ones they take as much, which is a plan's memory; beside them they would take that again.
+// arguments.py takes them beside an optimizer on the hosts by the delayed recipe alone.
+bool gathers_8_bits(const Training& training, const Plan& plan) {
+  return casts_to_8_bits(training) && plan.zero_stage == 1 &&
+         plan.offload.optimizer == OffloadTarget::none;
+}
 void add_weights_in_8_bits(const Training& training, const Plan& plan, Arguments& arguments) {
-  if (!casts_to_8_bits(training) || plan.zero_stage != 1) return;
+  if (!gathers_8_bits(training, plan)) return;
   arguments.flag("--fp8-param-gather");
   arguments.flag("--reuse-grad-buf-for-mxfp8-param-ag", training.precision.name == "mxfp8");
 }
@@ -390,8 +447,9 @@ Expected<Exported> export_megatron(const Scenario& scenario, const Plan& plan) {
   check_offload(plan, refusals);
   check_activation_offload(plan, scenario.job.model.layers, refusals);
   check_overlap(plan, scenario.job.training.stack.overlap, refusals);
-  check_expert_overlap(plan, refusals);
-  check_training(scenario, refusals);
+  check_expert_overlap(scenario, plan, refusals);
+  check_training(scenario, plan, refusals);
+  check_network(scenario, plan, refusals);
   check_rest(scenario, plan, refusals);
   if (refusals.error()) return tl::unexpected(*refusals.error());
   const bool pipeline_first = numbers_pipeline_first(plan, scenario.job.model);
@@ -421,11 +479,17 @@ Expected<Exported> export_megatron(const Scenario& scenario, const Plan& plan) {
         fmt::format("tensor_parallel {} above the {} query groups: Megatron-Core 0.16 or later",
                     plan.tensor_parallel, scenario.job.model.kv_heads));
   }
-  if (casts_to_8_bits(scenario.job.training) && plan.zero_stage == 0) {
+  const Training& training = scenario.job.training;
+  if (casts_to_8_bits(training) && plan.zero_stage < 2 && !gathers_8_bits(training, plan)) {
+    exported.notes.push_back(
+        fmt::format("{} weights in 8 bits lie beside those in 16: 2 bytes more a parameter of the "
+                    "layers than the plan's memory has",
+                    plan.zero_stage == 0 ? "without the distributed optimizer"
+                                         : "with the optimizer on the hosts"));
+  }
+  if (scenario.job.model.experts > 0 && !groups_experts(training)) {
     exported.notes.emplace_back(
-        "without the distributed optimizer weights in 8 bits lie beside those in 16: 2 bytes more "
-        "a "
-        "parameter of the layers than the plan's memory has");
+        "experts are computed one by one: Megatron-LM groups their products in bf16 alone");
   }
   if (plan.load_imbalance > 1) {
     exported.notes.emplace_back("load_imbalance is what the data does, not a setting");

@@ -5,6 +5,7 @@
 
 #include "scenarios/fields/documents.h"
 #include "scenarios/interchange/megatron.h"
+#include "scenarios/interchange/megatron_keys.h"
 #include "scenarios/interchange/shell_text.h"
 #include "scenarios/interchange/yaml_document.h"
 
@@ -12,132 +13,6 @@ namespace trainyard {
 namespace {
 
 constexpr std::string_view kStack = "megatron-core";
-
-// Options that change time or memory and are not read below.
-constexpr auto kChangingMegatronKeys = std::to_array<std::string_view>(
-    {"encoder_num_layers", "decoder_num_layers", "encoder_seq_length", "decoder_seq_length",
-     "hybrid_override_pattern", "hybrid_layer_pattern", "is_hybrid_model", "spec",
-     "retro_add_retriever", "hierarchical_context_parallel_sizes",
-     "heterogeneous_layers_config_path", "use_legacy_models", "use_torch_fsdp2",
-     "fp32_residual_connection", "distribute_saved_activations", "moe_layer_recompute",
-     "moe_extended_tp", "moe_use_upcycling", "no_persist_layer_norm_fusion",
-     "squared_relu_with_gate", "relative_attention_num_buckets", "experimental_attention_variant",
-     "batch_size", "cpu_offloading_weights",
-     // of Megatron-DeepSpeed and earlier releases
-     "zero_stage", "deepspeed", "cpu_optimizer", "checkpoint_activations",
-     "deepspeed_activation_checkpointing"});
-
-// Beginnings of those that change neither, and of those that the stack stands for.
-constexpr auto kNeutralMegatronKeys = std::to_array<std::string_view>({"accumulate_allreduce",
-                                                                       "adam_",
-                                                                       "adlr_",
-                                                                       "async_save",
-                                                                       "attention_backend",
-                                                                       "attention_dropout",
-                                                                       "attention_softmax",
-                                                                       "auto_detect",
-                                                                       "bias_",
-                                                                       "calculate_per_token",
-                                                                       "check_",
-                                                                       "ckpt_",
-                                                                       "clip_grad",
-                                                                       "cpu_offloading",
-                                                                       "cross_entropy_",
-                                                                       "cuda_graph",
-                                                                       "data_",
-                                                                       "dataloader",
-                                                                       "ddp_",
-                                                                       "decoupled_",
-                                                                       "deterministic",
-                                                                       "dist_ckpt",
-                                                                       "distrib_optim",
-                                                                       "distributed_",
-                                                                       "empty_unused",
-                                                                       "end_weight",
-                                                                       "eod_mask",
-                                                                       "eval_",
-                                                                       "exit_",
-                                                                       "exp_avg",
-                                                                       "external_cuda",
-                                                                       "finetune",
-                                                                       "fp16_lm",
-                                                                       "fp8_amax",
-                                                                       "fp8_interval",
-                                                                       "fp8_margin",
-                                                                       "fp8_param",
-                                                                       "grad_reduce_in",
-                                                                       "hidden_dropout",
-                                                                       "hysteresis",
-                                                                       "init_method",
-                                                                       "initial_loss",
-                                                                       "layernorm",
-                                                                       "legacy_tokenizer",
-                                                                       "load",
-                                                                       "local_rank",
-                                                                       "log_",
-                                                                       "loss_scale",
-                                                                       "lr",
-                                                                       "main_grads",
-                                                                       "make_vocab",
-                                                                       "manual_gc",
-                                                                       "master_",
-                                                                       "max_position",
-                                                                       "merge_file",
-                                                                       "min_lr",
-                                                                       "min_loss",
-                                                                       "mock_data",
-                                                                       "moe_aux",
-                                                                       "moe_deepep",
-                                                                       "moe_enable_deepep",
-                                                                       "moe_flex",
-                                                                       "moe_grouped",
-                                                                       "moe_permute",
-                                                                       "moe_router_b",
-                                                                       "moe_router_dtype",
-                                                                       "moe_router_fusion",
-                                                                       "moe_router_group",
-                                                                       "moe_router_load",
-                                                                       "moe_router_num",
-                                                                       "moe_router_pre",
-                                                                       "moe_router_score",
-                                                                       "moe_router_topk_",
-                                                                       "moe_token",
-                                                                       "moe_z_loss",
-                                                                       "nccl_",
-                                                                       "mtp_loss",
-                                                                       "no_",
-                                                                       "node_rank",
-                                                                       "norm_epsilon",
-                                                                       "num_workers",
-                                                                       "override_opt",
-                                                                       "profile",
-                                                                       "qk_clip",
-                                                                       "rdzv",
-                                                                       "recompute_modules",
-                                                                       "reuse_grad_buf",
-                                                                       "rope_",
-                                                                       "rotary_",
-                                                                       "save",
-                                                                       "seed",
-                                                                       "sgd_",
-                                                                       "split",
-                                                                       "start_weight",
-                                                                       "tensorboard",
-                                                                       "tiktoken",
-                                                                       "tokenizer",
-                                                                       "train_",
-                                                                       "transformer_impl",
-                                                                       "trust_remote",
-                                                                       "use_checkpoint",
-                                                                       "use_flash",
-                                                                       "use_mcore",
-                                                                       "use_pytorch",
-                                                                       "use_rope",
-                                                                       "use_rotary",
-                                                                       "valid_",
-                                                                       "vocab_file",
-                                                                       "wandb",
-                                                                       "weight_decay"});
 
 void read_attention(Options& options, Transformer& model) {
   model.attention_heads = options.degree("num_attention_heads", 0);
@@ -154,6 +29,7 @@ void read_attention(Options& options, Transformer& model) {
         .value_head_dim = options.degree("v_head_dim", 128),
     };
     model.kv_heads = model.attention_heads;
+    model.head_dim = 0;  // its heads have the sizes above
   }
   if (options.has("window_size")) {
     std::string text = options.text("window_size");  // "128,0" or "(128, 0)"
@@ -349,6 +225,16 @@ void read_recompute(Options& options, PlanRequest& plan) {
   }
 }
 
+// The embedding and the loss, where the split counts each as a layer (transformer_block.py,
+// get_num_layers_to_build).
+int counted_first(Options& options) {
+  return options.flag("account_for_embedding_in_pipeline_split") ? 1 : 0;
+}
+int counted_last(Options& options) {
+  return options.flag("account_for_loss_in_pipeline_split") ? 1 : 0;
+}
+
+// `layers`: with what counts as one.
 void read_virtual_stages(Options& options, int layers, PlanRequest& plan) {
   const auto set = [&plan](int stages) {
     if (stages > 1) plan.virtual_stages = stages;
@@ -366,12 +252,38 @@ void read_virtual_stages(Options& options, int layers, PlanRequest& plan) {
   set(static_cast<int>(layers / chunks));
 }
 
+// Layers of every chunk, where the embedding or the loss stands for one.
+std::vector<int> read_counted(Options& options, int layers, const PlanRequest& plan) {
+  const int first = counted_first(options);
+  const int last = counted_last(options);
+  const std::int64_t chunks =
+      std::int64_t{plan.pipeline_parallel} * plan.virtual_stages.value_or(1);
+  if (first + last == 0 || plan.pipeline_parallel == 1) return {};
+  const int all = layers + first + last;
+  if (all % chunks != 0) {
+    options.refuse(
+        first > 0 ? "account_for_embedding_in_pipeline_split"
+                  : "account_for_loss_in_pipeline_split",
+        fmt::format("{} layers, those that it counts among them, in {} equal chunks", all, chunks));
+    return {};
+  }
+  std::vector<int> sizes(static_cast<std::size_t>(chunks), static_cast<int>(all / chunks));
+  sizes.front() -= first;
+  sizes.back() -= last;
+  return sizes;
+}
+
 // Layers of every stage, from those of the first and the last.
 std::vector<int> read_ends(Options& options, int layers, const PlanRequest& plan) {
   const auto first = options.count("decoder_first_pipeline_num_layers", 1);
   const auto last = options.count("decoder_last_pipeline_num_layers", 1);
   const int p = plan.pipeline_parallel;
-  if ((!first && !last) || p < 2) return {};
+  if ((!first && !last) || p < 2) return read_counted(options, layers, plan);
+  if (counted_first(options) + counted_last(options) > 0) {
+    options.refuse(first ? "decoder_first_pipeline_num_layers" : "decoder_last_pipeline_num_layers",
+                   "none beside account_for_embedding_in_pipeline_split and its like");
+    return {};
+  }
   const std::int64_t between = p - (first ? 1 : 0) - (last ? 1 : 0);
   const std::int64_t rest = layers - first.value_or(0) - last.value_or(0);
   if (rest < 0 || (between > 0 ? rest % between != 0 : rest != 0)) {
@@ -386,8 +298,8 @@ std::vector<int> read_ends(Options& options, int layers, const PlanRequest& plan
   return stages;
 }
 
-// Layers of every chunk, from a layout, which says the chunks of a stage too, or from the first and
-// last stage's.
+// Layers of every chunk: from a layout, which says the chunks of a stage too, from the first and
+// last stage's, or from what counts as a layer.
 std::vector<int> read_layers(Options& options, const Transformer& model, PlanRequest& plan) {
   const std::string layout = options.text("pipeline_model_parallel_layout");
   if (layout.empty()) return read_ends(options, model.layers, plan);
@@ -405,22 +317,6 @@ std::vector<int> read_layers(Options& options, const Transformer& model, PlanReq
   return read_ends(options, model.layers, plan);
 }
 
-// What make_plan would choose by itself is not said.
-std::vector<int> unless_default(std::vector<int> layers, int all, const PlanRequest& request) {
-  if (std::int64_t{request.pipeline_parallel} * request.virtual_stages.value_or(1) !=
-      static_cast<std::int64_t>(layers.size())) {
-    return layers;
-  }
-  Plan plan;
-  plan.pipeline_parallel = request.pipeline_parallel;
-  plan.virtual_stages = request.virtual_stages.value_or(1);
-  const LayersOfChunks usual(plan, all);
-  for (std::size_t chunk = 0; chunk < layers.size(); ++chunk) {
-    if (layers[chunk] != usual[static_cast<int>(chunk)]) return layers;
-  }
-  return {};
-}
-
 int read_zero_stage(Options& options) {
   constexpr auto kStrategies =
       std::to_array<std::string_view>({"no_shard", "optim", "optim_grads", "optim_grads_params"});
@@ -430,6 +326,11 @@ int read_zero_stage(Options& options) {
       options.choice("data_parallel_sharding_strategy", kStrategies, "no_shard");
   if (!fsdp) return distributed ? 1 : 0;
   return static_cast<int>(std::ranges::find(kStrategies, strategy) - kStrategies.begin());
+}
+
+void refuse_narrow_states(Options& options) {
+  constexpr auto kPriced = std::to_array<std::string_view>({"fp32"});
+  for (const std::string_view key : kMegatronStateTypes) options.choice(key, kPriced, "fp32");
 }
 
 void read_overlap(Options& options, PlanRequest& plan) {
@@ -478,9 +379,7 @@ void read_plan(Options& options, const Transformer& model, ScenarioDraft& draft)
   const bool sequence = options.flag("sequence_parallel");
   if (plan.tensor_parallel > 1) plan.sequence_parallel = sequence;
   read_context(options, plan);
-  read_virtual_stages(options, model.layers, plan);
-  options.flag("account_for_embedding_in_pipeline_split");
-  options.flag("account_for_loss_in_pipeline_split");
+  read_virtual_stages(options, model.layers + counted_first(options) + counted_last(options), plan);
   plan.layers_per_stage = unless_default(read_layers(options, model, plan), model.layers, plan);
   plan.expert_parallel = options.degree("expert_model_parallel_size");
   const int expert_tensor = model.experts > 0 ? plan.tensor_parallel : 1;  // arguments.py's default
@@ -494,6 +393,7 @@ void read_plan(Options& options, const Transformer& model, ScenarioDraft& draft)
   read_recompute(options, plan);
   read_overlap(options, plan);
   read_offload(options, plan);
+  refuse_narrow_states(options);
 }
 
 // Optimizer instances divide the ranks that hold the same parameters.

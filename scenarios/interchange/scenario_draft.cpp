@@ -186,6 +186,21 @@ Expected<Imported> finish_draft(ScenarioDraft draft, const ImportSettings& setti
                   std::move(draft.ignored)};
 }
 
+std::vector<int> unless_default(std::vector<int> layers, int all, const PlanRequest& request) {
+  if (std::int64_t{request.pipeline_parallel} * request.virtual_stages.value_or(1) !=
+      static_cast<std::int64_t>(layers.size())) {
+    return layers;
+  }
+  Plan plan;
+  plan.pipeline_parallel = request.pipeline_parallel;
+  plan.virtual_stages = request.virtual_stages.value_or(1);
+  const LayersOfChunks usual(plan, all);
+  for (std::size_t chunk = 0; chunk < layers.size(); ++chunk) {
+    if (layers[chunk] != usual[static_cast<int>(chunk)]) return layers;
+  }
+  return {};
+}
+
 Expected<void> note_unread(const Options& options, std::span<const std::string_view> changing,
                            std::span<const std::string_view> neutral, ScenarioDraft& draft) {
   std::vector<std::string> harmless, unknown;

@@ -57,6 +57,9 @@ Expected<int> planned_devices(const ScenarioDraft& draft, const ImportSettings& 
 Expected<Imported> finish_draft(ScenarioDraft draft, const ImportSettings& settings,
                                 const std::string& file);
 
+// Layers of every chunk of a network of `all`, or nothing where make_plan chooses them by itself.
+std::vector<int> unless_default(std::vector<int> layers, int all, const PlanRequest& request);
+
 // Names of a tree or command line that nobody read, in three kinds: those in `changing` (ending in
 // "." or "_": the beginning of names) are refused unless they are off, those that begin with one of
 // `neutral` change nothing, the rest is not known.
