@@ -50,6 +50,7 @@ toml::array array_of(const Json& list) {
   for (const Json& element : list) {
     if (element.is_string()) array.push_back(element.get<std::string>());
     if (element.is_number_integer()) array.push_back(element.get<std::int64_t>());
+    if (element.is_array()) array.push_back(array_of(element));
   }
   return array;
 }

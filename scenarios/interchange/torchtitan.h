@@ -1,9 +1,9 @@
 // torchtitan: its TOML as a scenario, and a plan as its TOML. Keys as in
-// torchtitan/config/job_config.py at commit 000204a (2025, version 0.1).
+// torchtitan/config/job_config.py of release 0.2.0; of 0.1's, those that it renamed are read too.
 //
 // The network is one that torchtitan has by name and flavour. FSDP shards over dp_shard · cp ranks;
-// "never" resharding after forward is ZeRO-2, "always" ZeRO-3. The pipeline is cut at layers by
-// name.
+// "never" resharding after forward is ZeRO-2, "always" ZeRO-3. The pipeline is cut into the modules
+// of each chunk, by name.
 #pragma once
 
 #include "scenarios/interchange/launch.h"

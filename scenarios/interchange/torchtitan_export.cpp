@@ -50,8 +50,8 @@ void check_pipeline(const Plan& plan, int layers, Refusals& refusals) {
   if (plan.pipeline_parallel == 1 || plan.passes) return;
   refuse_names(refusals, "/plan/schedule", plan.schedule->name,
                {"1f1b", "gpipe", "interleaved-1f1b", "zb-v"});
-  const std::vector<int> chunks = chunks_of(plan, layers);
-  if (std::ranges::find(chunks, 0) != chunks.end()) {
+  const std::vector<int> chunks = chunks_of(plan, layers);  // the ends have embedding and head
+  if (std::find(chunks.begin() + 1, chunks.end() - 1, 0) != chunks.end() - 1) {
     refusals.add("/plan/layers_per_stage", "a chunk without layers", "one layer or more");
   }
 }
@@ -62,6 +62,14 @@ void check_sharding(const Plan& plan, Refusals& refusals) {
   if (plan.zero_stage == 0 && plan.context_parallel > 1) {
     refusals.add("/plan/zero_stage",
                  fmt::format("0 with context_parallel {}", plan.context_parallel), "2, 3 with it");
+  }
+  // models/llama3/infra/parallelize.py: "DDP has not supported > 1D parallelism".
+  const int model_ranks = plan.tensor_parallel * plan.pipeline_parallel;
+  if (plan.zero_stage == 0 && plan.data_parallel > 1 && model_ranks > 1) {
+    refusals.add("/plan/zero_stage",
+                 fmt::format("0 with tensor_parallel {} and pipeline_parallel {}",
+                             plan.tensor_parallel, plan.pipeline_parallel),
+                 "2, 3 with more than data parallelism");
   }
   const bool too_few = plan.zero_stage > 0 && ranks > 1 && plan.sharding_group == 1;
   if (plan.zero_stage > 0 && (plan.sharding_group % plan.context_parallel != 0 || too_few)) {
@@ -98,6 +106,30 @@ void check_experts(const Plan& plan, bool experts, Refusals& refusals) {
   }
 }
 
+bool compiles(const Training& training) { return training.stack.name != "torchtitan-eager"; }
+
+// What torchtitan asks of 8 bits and of the exchange beside products, at its start:
+// distributed/tensor_parallel.py and components/quantization/.
+void check_compiled(const Scenario& scenario, const Plan& plan, Refusals& refusals) {
+  const Training& training = scenario.job.training;
+  const std::string_view precision = training.precision.name;
+  if (plan.tensor_parallel > 1 && plan.overlap.tensor_parallel && !compiles(training)) {
+    refusals.add("/plan/overlap/tensor_parallel", "true with the stack torchtitan-eager",
+                 "false, or the stack torchtitan");
+  }
+  if (precision == "mxfp8" && plan.tensor_parallel > 1 && compiles(training)) {
+    refusals.add("/training/precision",
+                 fmt::format("\"mxfp8\" with tensor_parallel {}", plan.tensor_parallel),
+                 "bf16, fp32, fp8, or the stack torchtitan-eager");
+  }
+  const bool alone = plan.pipeline_parallel == 1 && plan.context_parallel == 1;
+  if (precision == "fp8" && scenario.job.model.experts > 0 && !alone) {
+    refusals.add("/training/precision",
+                 "\"fp8\" of experts with pipeline_parallel or context_parallel",
+                 "bf16, fp32, mxfp8 with them");
+  }
+}
+
 void check_torchtitan(const Scenario& scenario, const Plan& plan, Refusals& refusals) {
   const Training& training = scenario.job.training;
   refuse_common(scenario, plan, refusals);
@@ -108,6 +140,7 @@ void check_torchtitan(const Scenario& scenario, const Plan& plan, Refusals& refu
   check_pipeline(plan, scenario.job.model.layers, refusals);
   check_sharding(plan, refusals);
   check_experts(plan, scenario.job.model.experts > 0, refusals);
+  check_compiled(scenario, plan, refusals);
   if (plan.tensor_parallel > 1 && !plan.sequence_parallel) {
     refusals.add("/plan/sequence_parallel", "false", "true with tensor_parallel");
   }
@@ -132,8 +165,21 @@ Json training_section_of(const Scenario& scenario, const Plan& plan) {
           {"local_batch_size",
            pipeline ? training.global_batch / plan.data_parallel : plan.micro_batch},
           {"mixed_precision_param", training.precision.name == "fp32" ? "float32" : "bfloat16"},
-          {"compile", training.stack.name != "torchtitan-eager"},
           {"enable_cpu_offload", offloads(plan.offload, OffloadTarget::host)}};
+}
+
+// The modules of each chunk: the embedding is in the first, the norm and the head in the last.
+Json modules_of(const std::vector<int>& chunks) {
+  Json parts = Json::array();
+  int layer = 0;
+  for (const int size : chunks) {
+    Json& modules = parts.emplace_back(Json::array());
+    if (parts.size() == 1) modules.push_back("tok_embeddings");
+    for (int i = 0; i < size; ++i) modules.push_back(fmt::format("layers.{}", layer++));
+  }
+  parts.back().push_back("norm");
+  parts.back().push_back("output");
+  return parts;
 }
 
 void add_pipeline(const Plan& plan, int layers, Json& section) {
@@ -144,13 +190,7 @@ void add_pipeline(const Plan& plan, int layers, Json& section) {
                                           : name == "zb-v"             ? "ZBVZeroBubble"
                                                                        : "1F1B";
   section["pipeline_parallel_microbatch_size"] = plan.micro_batch;
-  std::vector<std::string> points;
-  int before = 0;
-  for (const int size : chunks_of(plan, layers)) {
-    if (before > 0) points.push_back(fmt::format("layers.{}", before));
-    before += size;
-  }
-  section["pipeline_parallel_split_points"] = points;
+  section["module_fqns_per_model_part"] = modules_of(chunks_of(plan, layers));
 }
 
 Json parallelism_section(const Scenario& scenario, const Plan& plan) {
@@ -174,25 +214,37 @@ Json parallelism_section(const Scenario& scenario, const Plan& plan) {
   return section;
 }
 
+// Linear layers and experts have converters of their own, and experts are named.
+void add_precision(const Scenario& scenario, Json& config) {
+  const std::string_view precision = scenario.job.training.precision.name;
+  if (precision != "fp8" && precision != "mxfp8") return;
+  const std::string kind = precision == "fp8" ? "float8" : "mx";
+  Json& converters = config["model"]["converters"];
+  converters.push_back("quantize.linear." + kind);
+  if (scenario.job.model.experts == 0) return;
+  converters.push_back("quantize.grouped_mm." + kind);
+  config["quantize"] = {{"grouped_mm", {{kind, {{"fqns", Json::array({"experts"})}}}}}};
+}
+
 Json config_of(const Scenario& scenario, const Plan& plan, const TorchtitanNetwork& network) {
   const Training& training = scenario.job.training;
   const RecomputeMode mode = plan.recompute.mode;
-  std::vector<std::string> converters;
-  if (training.precision.name == "fp8") converters.emplace_back("float8");
-  if (training.precision.name == "mxfp8") converters.emplace_back("mx");
-  return {{"job", {{"description", scenario.name}}},
-          {"model",
-           {{"name", std::string(network.name)},
-            {"flavor", std::string(network.flavour)},
-            {"converters", converters}}},
-          {"optimizer", {{"name", training.optimizer.name == "adam" ? "Adam" : "AdamW"}}},
-          {"training", training_section_of(scenario, plan)},
-          {"parallelism", parallelism_section(scenario, plan)},
-          {"activation_checkpoint",
-           {{"mode", mode == RecomputeMode::none   ? "none"
-                     : mode == RecomputeMode::full ? "full"
-                                                   : "selective"},
-            {"selective_ac_option", "op"}}}};
+  Json config = {{"job", {{"description", scenario.name}}},
+                 {"model",
+                  {{"name", std::string(network.name)},
+                   {"flavor", std::string(network.flavour)},
+                   {"converters", Json::array()}}},
+                 {"optimizer", {{"name", training.optimizer.name == "adam" ? "Adam" : "AdamW"}}},
+                 {"training", training_section_of(scenario, plan)},
+                 {"compile", {{"enable", compiles(training)}}},
+                 {"parallelism", parallelism_section(scenario, plan)},
+                 {"activation_checkpoint",
+                  {{"mode", mode == RecomputeMode::none   ? "none"
+                            : mode == RecomputeMode::full ? "full"
+                                                          : "selective"},
+                   {"selective_ac_option", "op"}}}};
+  add_precision(scenario, config);
+  return config;
 }
 
 }  // namespace
@@ -210,7 +262,7 @@ Expected<Exported> export_torchtitan(const Scenario& scenario, const Plan& plan)
   const auto devices = rank_devices(plan, scenario.job.model, "tp-cp-ep-dp-pp");
   if (!devices) return tl::unexpected(devices.error());
   const Launch launch{
-      .framework = "torchtitan 0.1",
+      .framework = "torchtitan 0.2",
       .program = {"python", "-m", "torchtitan.train", "--job.config_file", "torchtitan.toml"},
       .extra = " \"$@\""};
   return Exported{{{"torchtitan.toml", toml_text(config_of(scenario, plan, *network))},

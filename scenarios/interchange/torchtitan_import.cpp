@@ -38,7 +38,6 @@ constexpr auto kNeutralTorchtitanKeys =
                                      "quantize.",
                                      "training.",
                                      "validation.",
-                                     "parallelism.module",
                                      "parallelism.fsdp"});
 
 Expected<Transformer> network(const std::string& name) {
@@ -68,8 +67,8 @@ std::string torchtitan_precision(Options& options) {
   options.choice("training.mixed_precision_reduce", kReduced, "float32");
   std::string precision = half ? "bf16" : "fp32";
   for (const std::string& converter : options.words("model.converters")) {
-    if (converter == "float8" || converter.starts_with("quantize.linear.float8")) precision = "fp8";
-    if (converter == "mx" || converter.starts_with("quantize.linear.mx")) precision = "mxfp8";
+    if (converter == "float8" || converter.ends_with(".float8")) precision = "fp8";
+    if (converter == "mx" || converter.ends_with(".mx")) precision = "mxfp8";
   }
   return precision;
 }
@@ -86,6 +85,21 @@ void read_torchtitan_training(Options& options, ScenarioDraft& draft) {
   const bool compiled =
       options.flag("training.compile") || (options.flag("compile.enable") && network);
   training["stack"] = compiled ? "torchtitan" : "torchtitan-eager";
+}
+
+// torchtitan quantises linear layers and experts by converters of their own; a recipe has both.
+void note_precision(Options& options, bool experts, ScenarioDraft& draft) {
+  const std::vector<std::string> converters = options.words("model.converters");
+  const auto named = [&](std::string_view beginning) {
+    return std::ranges::any_of(
+        converters, [&](const std::string& name) { return name.starts_with(beginning); });
+  };
+  const bool of_experts = named("quantize.grouped_mm.");
+  const bool of_linear = named("quantize.linear.") || named("float8") || named("mx");
+  if (!experts || of_experts == of_linear) return;
+  draft.assumptions.push_back(fmt::format(
+      "precision {}: of linear layers and experts, where the file has it of {} alone",
+      draft.training["precision"].get<std::string>(), of_experts ? "experts" : "linear layers"));
 }
 
 // Without expert parallelism the experts are cut as everything else is.
@@ -116,18 +130,20 @@ void read_torchtitan_context(Options& options, PlanRequest& plan) {
   plan.context_parallel_algorithm = gathers ? ContextAlgorithm::all_gather : ContextAlgorithm::ring;
 }
 
+constexpr std::string_view kModules = "parallelism.module_fqns_per_model_part";
+constexpr std::string_view kSplitPoints = "parallelism.pipeline_parallel_split_points";  // of 0.1
+
 // Chunks from the layers that begin them: "layers.4".
 std::vector<int> layers_of_points(Options& options, int layers) {
-  constexpr std::string_view kName = "parallelism.pipeline_parallel_split_points";
   std::vector<int> sizes;
   int before = 0;
-  for (const std::string& point : options.words(kName)) {
+  for (const std::string& point : options.words(kSplitPoints)) {
     const std::string_view prefix = "layers.";
     Options number("");
     if (point.starts_with(prefix)) number.set("n", {{point.substr(prefix.size())}, ""});
     const auto begin = number.count("n", before + 1, layers - 1);
     if (!begin) {
-      options.refuse(kName, fmt::format("layers.1 to layers.{}, rising", layers - 1));
+      options.refuse(kSplitPoints, fmt::format("layers.1 to layers.{}, rising", layers - 1));
       return {};
     }
     sizes.push_back(static_cast<int>(*begin) - before);
@@ -139,13 +155,91 @@ std::vector<int> layers_of_points(Options& options, int layers) {
 
 struct NamedSchedule {
   std::string_view theirs, ours;
-  int chunks = 1;  // unless the points say another number
+  int chunks = 1;  // unless the file says another number
 };
 constexpr std::array kSchedules = {NamedSchedule{"1F1B", "1f1b"}, NamedSchedule{"GPipe", "gpipe"},
                                    NamedSchedule{"Interleaved1F1B", "interleaved-1f1b", 2},
                                    NamedSchedule{"ZBVZeroBubble", "zb-v", 2}};
 
-void read_pipeline(Options& options, int layers, PlanRequest& plan) {
+// Chunks by their modules: the embedding, the layers, the norm and the head, each in one of them.
+std::vector<int> layers_of_modules(Options& options, const Json& tree, int layers) {
+  if (!options.has(kModules)) return {};
+  const auto section = tree.find("parallelism");
+  const Json parts = section != tree.end() && section->is_object()
+                         ? section->value("module_fqns_per_model_part", Json())
+                         : Json();
+  const auto module_at = [layers](int index) {
+    if (index == 0) return std::string("tok_embeddings");
+    return index > layers ? std::string(index == layers + 1 ? "norm" : "output")
+                          : fmt::format("layers.{}", index - 1);
+  };
+  std::vector<int> sizes;
+  int at = 0;
+  bool fits = parts.is_array();
+  for (std::size_t part = 0; fits && part < parts.size(); ++part) {
+    fits = parts[part].is_array();
+    sizes.push_back(0);
+    for (std::size_t i = 0; fits && i < parts[part].size(); ++i, ++at) {
+      fits = at < layers + 3 && parts[part][i] == module_at(at);
+      sizes.back() += at > 0 && at <= layers ? 1 : 0;
+    }
+  }
+  if (fits && at == layers + 3) return sizes;
+  options.refuse(kModules, fmt::format("lists of tok_embeddings, layers.0 to layers.{}, norm and "
+                                       "output, in this order",
+                                       layers - 1));
+  return {};
+}
+
+// distributed/pipeline_parallel.py, generate_llm_fqn_per_model_part: the embedding counts as
+// `first` layers and the head as `last`, and what is left over goes to the first chunks. Nothing:
+// a chunk would have less than that.
+std::vector<int> layers_by_torchtitan(int layers, int chunks, int first, int last) {
+  const int all = layers + first + last;
+  const int each = all / chunks;
+  if (chunks < 2 || each < std::max({1, first, last})) return {};
+  std::vector<int> sizes(static_cast<std::size_t>(chunks), each);
+  for (int chunk = 0; chunk < all % chunks; ++chunk) ++sizes[static_cast<std::size_t>(chunk)];
+  sizes.front() -= first;
+  sizes.back() -= last;
+  return sizes;
+}
+
+constexpr std::string_view kLayersOfChunk = "parallelism.pipeline_parallel_layers_per_stage";
+
+void read_chunks(Options& options, const Json& tree, int layers, PlanRequest& plan) {
+  constexpr std::string_view kFirst = "parallelism.pipeline_parallel_first_stage_less_layers";
+  constexpr std::string_view kLast = "parallelism.pipeline_parallel_last_stage_less_layers";
+  const auto first = static_cast<int>(options.count(kFirst, 0, 1000).value_or(1));
+  const auto last = static_cast<int>(options.count(kLast, 0, 1000).value_or(1));
+  const auto each = options.count(kLayersOfChunk, 1);
+  std::vector<int> sizes = layers_of_modules(options, tree, layers);
+  if (sizes.empty()) sizes = layers_of_points(options, layers);
+  if (plan.pipeline_parallel == 1 || options.error()) return;
+  const int stages = plan.pipeline_parallel;
+  std::int64_t chunks = std::int64_t{stages} * plan.virtual_stages.value_or(1);
+  if (each) chunks = (layers + first + last + *each - 1) / *each;
+  if (!sizes.empty()) chunks = static_cast<std::int64_t>(sizes.size());
+  if (chunks % stages != 0) {
+    return options.refuse(sizes.empty()           ? kLayersOfChunk
+                          : options.has(kModules) ? kModules
+                                                  : kSplitPoints,
+                          fmt::format("chunks in a multiple of {}", stages));
+  }
+  if (sizes.empty()) {
+    sizes = layers_by_torchtitan(layers, static_cast<int>(chunks), first, last);
+  }
+  if (sizes.empty()) {
+    return options.refuse("parallelism.pipeline_parallel_degree",
+                          fmt::format("fewer than {} chunks of {} layers, the embedding counted as "
+                                      "{} and the head as {}",
+                                      chunks, layers, first, last));
+  }
+  if (chunks > stages) plan.virtual_stages = static_cast<int>(chunks / stages);
+  plan.layers_per_stage = unless_default(std::move(sizes), layers, plan);
+}
+
+void read_pipeline(Options& options, const Json& tree, int layers, PlanRequest& plan) {
   plan.pipeline_parallel = options.degree("parallelism.pipeline_parallel_degree");
   const std::string name = options.has("parallelism.pipeline_parallel_schedule")
                                ? options.text("parallelism.pipeline_parallel_schedule")
@@ -155,22 +249,11 @@ void read_pipeline(Options& options, int layers, PlanRequest& plan) {
     return options.refuse("parallelism.pipeline_parallel_schedule",
                           "1F1B, GPipe, Interleaved1F1B, ZBVZeroBubble");
   }
-  const auto each = options.count("parallelism.pipeline_parallel_layers_per_stage", 1);
-  const std::vector<int> points = layers_of_points(options, layers);
-  if (plan.pipeline_parallel == 1) return;
-  plan.schedule = schedule->ours;
-  if (schedule->chunks > 1) plan.virtual_stages = schedule->chunks;
-  std::size_t chunks = points.size();
-  if (each && chunks == 0) chunks = static_cast<std::size_t>((layers + *each - 1) / *each);
-  if (chunks == 0) return;
-  if (chunks % static_cast<std::size_t>(plan.pipeline_parallel) != 0) {
-    return options.refuse(points.empty() ? "parallelism.pipeline_parallel_layers_per_stage"
-                                         : "parallelism.pipeline_parallel_split_points",
-                          fmt::format("chunks in a multiple of {}", plan.pipeline_parallel));
+  if (plan.pipeline_parallel > 1) {
+    plan.schedule = schedule->ours;
+    if (schedule->chunks > 1) plan.virtual_stages = schedule->chunks;
   }
-  plan.virtual_stages = static_cast<int>(chunks) / plan.pipeline_parallel;
-  const bool even = std::ranges::all_of(points, [&](int size) { return size == points.front(); });
-  if (!even) plan.layers_per_stage = points;
+  read_chunks(options, tree, layers, plan);
 }
 
 void read_sharding(Options& options, int devices, PlanRequest& plan) {
@@ -253,9 +336,10 @@ Expected<Imported> import_torchtitan(const ForeignFile& file, const ImportSettin
     plan.sequence_parallel = true;
     plan.overlap.tensor_parallel = async;
   }
+  note_precision(options, model->experts > 0, draft);
   read_experts(options, model->experts > 0, draft);
   read_torchtitan_context(options, plan);
-  read_pipeline(options, model->layers, plan);
+  read_pipeline(options, *tree, model->layers, plan);
   const auto devices = planned_devices(draft, settings);
   if (!devices) return tl::unexpected(devices.error());
   read_sharding(options, *devices, plan);

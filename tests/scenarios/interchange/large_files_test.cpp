@@ -116,14 +116,16 @@ TEST(ImportedDegrees, AreRefusedHoweverLarge) {
       "train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 1,
       "tensor_parallel": {"autotp_size": 1000000}, "sequence_parallel_size": 1000000})"),
               HasSubstr("/plan/"));
-  EXPECT_THAT(refusal_of_degrees(import_torchtitan,
-                                 "[parallelism]\n"
-                                 "data_parallel_shard_degree = 100000000\n"
-                                 "data_parallel_replicate_degree = 1000000\n"
-                                 "tensor_parallel_degree = 1000000\n"
-                                 "pipeline_parallel_degree = 1000000\n"
-                                 "context_parallel_degree = 1000000\n"),
+  const std::string titan =
+      "[parallelism]\n"
+      "data_parallel_shard_degree = 100000000\n"
+      "data_parallel_replicate_degree = 1000000\n"
+      "tensor_parallel_degree = 1000000\n"
+      "context_parallel_degree = 1000000\n";
+  EXPECT_THAT(refusal_of_degrees(import_torchtitan, titan + "pipeline_parallel_degree = 8\n"),
               HasSubstr("/plan/"));
+  EXPECT_THAT(refusal_of_degrees(import_torchtitan, titan + "pipeline_parallel_degree = 1000000\n"),
+              HasSubstr("pipeline_parallel_degree \"1000000\"; allowed: fewer"));
   EXPECT_THAT(refusal_of_degrees(import_fsdp,
                                  "parallelism_config_dp_replicate_size: 1000000\n"
                                  "parallelism_config_dp_shard_size: 1000000\n"
