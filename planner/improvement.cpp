@@ -495,6 +495,8 @@ class Improver {
     auto problem = plan.pipeline_parallel > 1 ? problem_of(plan, orders) : std::nullopt;
     if (!problem) return even_bound(plan);
     problem->fill = 0;
+    // Layers may move between a stage's chunks to those that have fewer micro-batches in flight.
+    for (AllocatedStage& stage : problem->stages) stage.in_flight_by_layers.clear();
     if (orders == PassOrders::any) {
       for (AllocatedStage& stage : problem->stages) {
         stage.in_flight = 1;

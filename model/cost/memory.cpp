@@ -4,6 +4,7 @@
 
 #include "model/cost/data_parallel.h"
 #include "model/cost/offload.h"
+#include "model/inline_vector.h"
 #include "model/workload/operators.h"
 
 namespace trainyard {
@@ -32,19 +33,96 @@ MemoryByKind sharded_states(const Training& training, const Plan& plan, double p
   return memory;
 }
 
-double microbatches_in_flight(const Plan& plan, int stage) {
-  const PipelineShape shape = pipeline_shape(plan);
-  return static_cast<double>(plan.schedule->chunks_in_flight(shape, stage)) / chunks_held(shape);
+// Of a layer's, where so much of the stage is repeated whole.
+Bytes kept_of(const SavedBytes& saved, Recompute recompute, double repeated) {
+  switch (recompute.mode) {
+    case RecomputeMode::none:
+    case RecomputeMode::automatic:
+      return saved.everything;
+    case RecomputeMode::selective:
+      return saved.selective;
+    case RecomputeMode::full:
+      break;
+  }
+  return saved.input_only * repeated + saved.everything * (1 - repeated);
 }
 
+// What a micro-batch keeps in each chunk of a stage: of its layers, of those of multi-token
+// prediction in the network's last chunk, and of the embedding in its first. Of a stage's layers
+// the first are repeated.
+class KeptInChunks {
+ public:
+  KeptInChunks(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
+               const StageParameters& stage, int index)
+      : job_(job),
+        plan_(plan),
+        costs_(costs),
+        stage_(stage),
+        index_(index),
+        recompute_(recompute_of(plan, index)) {}
+
+  // By all micro-batches in flight, at the most.
+  Bytes in_flight(bool with_embedding) const {
+    const PipelineShape shape = pipeline_shape(plan_);
+    const int held = chunks_held(shape);
+    const bool embedding = with_embedding && stage_.embedding;
+    const Bytes of_embedding = embedding ? costs_.embedding.saved.everything : Bytes(0);
+    if (held == 1 || held > kMostChunks) {
+      const double chunks = plan_.schedule->chunks_in_flight(shape, index_);
+      return (saved_by_stage(costs_, stage_, recompute_) + of_embedding) * (chunks / held);
+    }
+    const LayersOfChunks layers(plan_, job_.job.model.layers);
+    InlineVector<Bytes, kMostChunks> of_chunks;
+    int before = 0;
+    for (int chunk = 0; chunk < held; ++chunk) {
+      const int position = layer_chunk_of(shape, {index_, chunk});
+      of_chunks.push_back(of_layers(layers, position, before));
+      if (position == 0) of_chunks.back() += of_embedding;
+      before += layers[position];
+    }
+    return most_kept(*plan_.schedule, shape, index_, {of_chunks.begin(), of_chunks.size()});
+  }
+
+ private:
+  static constexpr int kMostChunks = 128;  // of more, on one stage, the mean is as good
+
+  // Of the chunk there, with so many of the stage's layers before it.
+  Bytes of_layers(const LayersOfChunks& layers, int position, int before) const {
+    StageParameters chunk;
+    chunk.layers = layers[position];
+    if (job_.only_kind) {
+      chunk.kinds[static_cast<std::size_t>(index_of(*job_.only_kind))] = chunk.layers;
+    } else {
+      chunk.kinds = job_.layers_between(layers.before(position), chunk.layers);
+    }
+    if (position + 1 == layer_chunks(pipeline_shape(plan_))) {
+      chunk.kinds[kMtpKind] = job_.job.model.mtp_layers;
+      chunk.layers += job_.job.model.mtp_layers;
+    }
+    if (recompute_.mode != RecomputeMode::full || recompute_.full_layers == 0) {
+      return saved_by_stage(costs_, chunk, recompute_);
+    }
+    const int repeated = std::clamp(recompute_.full_layers - before, 0, chunk.layers);
+    return saved_by_stage(costs_, chunk,
+                          {repeated > 0 ? RecomputeMode::full : RecomputeMode::none, repeated});
+  }
+
+  const PreparedJob& job_;
+  const Plan& plan_;
+  const StageCosts& costs_;
+  const StageParameters& stage_;
+  int index_;
+  Recompute recompute_;
+};
+
 // Of a rank.
-Bytes bytes_on_host(const Training& training, const Plan& plan, const StageCosts& costs,
+Bytes bytes_on_host(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
                     const StageParameters& stage, int index) {
   if (plan.offload == Offload{}) return Bytes(0);
-  Bytes bytes = states_at(training, plan, stage, OffloadTarget::host).allocated();
+  Bytes bytes = states_at(job.job.training, plan, stage, OffloadTarget::host).allocated();
   if (plan.offload.activations == OffloadTarget::host) {
-    bytes += activations_sent_away(plan, costs, stage, recompute_of(plan, index)) *
-             microbatches_in_flight(plan, index);
+    bytes += KeptInChunks(job, plan, costs, stage, index).in_flight(false) *
+             offloaded_share(plan.offload, stage.layers);
   }
   return bytes;
 }
@@ -134,13 +212,11 @@ Bytes gone_behind_first_half(const Plan& plan, const StageCosts& costs,
   return gone * (1 - full_recompute_share(recompute, stage.layers));
 }
 
-Bytes activation_bytes(const Plan& plan, const StageCosts& costs, const StageParameters& stage,
-                       int index) {
+Bytes activation_bytes(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
+                       const StageParameters& stage, int index) {
   const PipelineShape shape = pipeline_shape(plan);
   const int held = chunks_held(shape);
-  const double in_flight = microbatches_in_flight(plan, index);
-  Bytes kept = saved_by_stage(costs, stage, recompute_of(plan, index)) * in_flight;
-  if (stage.embedding) kept += costs.embedding.saved.everything * in_flight;
+  Bytes kept = KeptInChunks(job, plan, costs, stage, index).in_flight(true);
   if (!on_device(plan.offload.activations)) {
     // Two layers stay: the one at work and the one on its way.
     const double away = offloaded_share(plan.offload, stage.layers);
@@ -392,25 +468,13 @@ bool keeps_weights(const Training& training, const Plan& plan) {
 }
 
 Bytes saved_by_stage(const StageCosts& costs, const StageParameters& stage, Recompute recompute) {
-  const auto of_layers = [&](Bytes SavedBytes::*part) {
-    Bytes sum;
-    for (std::size_t kind = 0; kind < stage.kinds.size(); ++kind) {
-      if (stage.kinds[kind] > 0) sum += costs.layers[kind].saved.*part * stage.kinds[kind];
-    }
-    return sum;
-  };
-  switch (recompute.mode) {
-    case RecomputeMode::none:
-    case RecomputeMode::automatic:
-      return of_layers(&SavedBytes::everything);
-    case RecomputeMode::selective:
-      return of_layers(&SavedBytes::selective);
-    case RecomputeMode::full:
-      break;
+  const double repeated = full_recompute_share(recompute, stage.layers);
+  Bytes sum;
+  for (std::size_t kind = 0; kind < stage.kinds.size(); ++kind) {
+    if (stage.kinds[kind] == 0) continue;
+    sum += kept_of(costs.layers[kind].saved, recompute, repeated) * stage.kinds[kind];
   }
-  const double share = full_recompute_share(recompute, stage.layers);
-  return of_layers(&SavedBytes::input_only) * share +
-         of_layers(&SavedBytes::everything) * (1 - share);
+  return sum;
 }
 
 double offloaded_share(const Offload& offload, int layers) {
@@ -457,9 +521,9 @@ StageMemory stage_memory(const PreparedJob& job, const Plan& plan, const StageCo
 void fill_activations(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
                       const StageParameters& stage, int index, StageMemory& memory) {
   MemoryByKind& peak = memory.at_peak;
-  peak.activations = activation_bytes(plan, costs, stage, index);
+  peak.activations = activation_bytes(job, plan, costs, stage, index);
   peak.fragmentation = peak.allocated() * job.job.training.stack.fragmentation;
-  memory.on_host = bytes_on_host(job.job.training, plan, costs, stage, index);
+  memory.on_host = bytes_on_host(job, plan, costs, stage, index);
 }
 
 }  // namespace trainyard

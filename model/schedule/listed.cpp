@@ -76,6 +76,16 @@ int weight_gradients_that_end(const std::vector<Pass>& list) {
   return static_cast<int>(std::max<std::ptrdiff_t>(1, other - list.rbegin()));
 }
 
+Bytes most_kept(PipelineShape shape, int stage, std::span<const Bytes> of_chunks) {
+  Bytes now, most;
+  for (const Pass& pass : shape.listed->passes[static_cast<std::size_t>(stage)]) {
+    const Bytes of_chunk = of_chunks[static_cast<std::size_t>(pass.chunk)];
+    if (pass.kind == PassKind::forward) most = std::max(most, now += of_chunk);
+    if (pass.kind == PassKind::backward || pass.kind == PassKind::weight_gradient) now -= of_chunk;
+  }
+  return most;
+}
+
 bool splits_backward(const PassList& lists) {
   return std::ranges::any_of(lists, [](const std::vector<Pass>& list) {
     return std::ranges::any_of(
@@ -118,6 +128,7 @@ Expected<std::shared_ptr<const ListedSchedule>> list_schedule(std::string name, 
       .chunks_between_halves = chunks_between_halves,
       .chunks_in_flight = chunks_in_flight,
       .chunks_past_input_gradient = chunks_past_input_gradient,
+      .most_kept = most_kept,
   };
   schedule->passes = std::move(lists);
   return schedule;

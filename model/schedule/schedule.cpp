@@ -24,6 +24,16 @@ ChunkPlace place_of(PipelineShape shape, int microbatch, int layer_chunk) {
   return {step, round};
 }
 
+Bytes most_kept(const Schedule& schedule, PipelineShape shape, int stage,
+                std::span<const Bytes> of_chunks) {
+  const bool alike =
+      std::ranges::all_of(of_chunks, [&](Bytes of_chunk) { return of_chunk == of_chunks.front(); });
+  if (alike || schedule.most_kept == nullptr) {
+    return schedule.chunks_in_flight(shape, stage) * of_chunks.front();
+  }
+  return schedule.most_kept(shape, stage, of_chunks);
+}
+
 const Schedule* find_schedule(std::string_view name) {
   const auto all = schedules();
   const auto found =

@@ -128,7 +128,16 @@ struct Schedule {
   // Of them those that at least are past their input gradient, and have no longer what it alone
   // reads: all but the most that are not.
   int (*chunks_past_input_gradient)(PipelineShape shape, int stage) = none_between_halves;
+  // The most that the chunks alive at once keep, `of_chunks[c]` of each micro-batch in chunk c: a
+  // sum over the pass list. Null: a stage has one chunk.
+  Bytes (*most_kept)(PipelineShape shape, int stage, std::span<const Bytes> of_chunks) = nullptr;
 };
+
+// The most that the activations alive at once on `stage` take, in bytes, where a micro-batch keeps
+// `of_chunks[c]` in chunk c. Chunks that keep alike: as many as are in flight.
+// Requires: as many entries as the stage holds chunks.
+Bytes most_kept(const Schedule& schedule, PipelineShape shape, int stage,
+                std::span<const Bytes> of_chunks);
 
 // Whether passes of `stages` stages come in halves. One stage waits for nobody: software runs it
 // without a pipeline, and nothing is put off; a user's own list is run as it is.

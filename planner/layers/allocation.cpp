@@ -64,9 +64,15 @@ Room room_of(const AllocatedStage& stage, const LayerRun& s) {
           left - std::max(head, s.largest_gradients + s.largest_saved), left - s.largest_gradients};
 }
 
+// Of a stage with these layers, its own among them.
+double in_flight(const AllocatedStage& stage, const LayerRun& s) {
+  if (stage.in_flight_by_layers.empty()) return stage.in_flight;
+  return stage.in_flight_by_layers[static_cast<std::size_t>(s.count) - stage.own.size()];
+}
+
 // Of micro-batches in flight, nothing repeated.
 double kept(const AllocatedStage& stage, const LayerRun& s) {
-  return s.saved * stage.in_flight - (s.saved - s.between_halves) * stage.past_input_gradient;
+  return s.saved * in_flight(stage, s) - (s.saved - s.between_halves) * stage.past_input_gradient;
 }
 
 // The fewest layers whose recomputation makes the others' activations fit, where of `waiting`
@@ -75,7 +81,7 @@ int layers_to_recompute(const AllocatedStage& stage, const LayerRun& s, double w
                         double room) {
   const double excess = kept(stage, s) - room;
   if (excess <= 0) return std::min(1, s.count);
-  const double gain = kept(stage, s) - s.saved_by_full * stage.in_flight -
+  const double gain = kept(stage, s) - s.saved_by_full * in_flight(stage, s) -
                       (s.between_halves - s.saved_by_full) * waiting;
   if (excess > gain) return s.count + 1;
   const int layers = static_cast<int>(std::ceil(s.count * (excess / gain) * (1 - 1e-14)));
@@ -128,7 +134,7 @@ class Allocator {
       take_faster(best, own + time, {});
     }
     if (s.count == 0) return best;
-    if (problem_.selective && s.saved_selective * stage.in_flight <= room.plain) {
+    if (problem_.selective && s.saved_selective * in_flight(stage, s) <= room.plain) {
       take_faster(best, own + time + s.selective * stage.slowness, {RecomputeMode::selective});
     }
     if (problem_.full) {
@@ -174,7 +180,7 @@ class Allocator {
   // More layers can only be worse: slower than `most`, or too large whatever is recomputed.
   bool beyond(const AllocatedStage& stage, const LayerRun& s, double most) const {
     if (least_time(stage, s) > most) return true;
-    const double repeating = std::min(s.saved_selective, s.saved_by_full) * stage.in_flight;
+    const double repeating = std::min(s.saved_selective, s.saved_by_full) * in_flight(stage, s);
     return std::min(kept(stage, s), repeating) > room_of(stage, s).plain;
   }
 

@@ -31,11 +31,14 @@ struct AllocatedLayer {
 };
 
 struct AllocatedStage {
-  Seconds time;                    // of what it runs beside layers: embedding, output head, sends
-  Bytes fixed;                     // what it holds beside layers
-  Bytes head;                      // logits, while no layer's backward pass runs
-  Bytes capacity;                  // what the allocator may give out
-  double in_flight = 1;            // micro-batches whose activations it keeps
+  Seconds time;          // of what it runs beside layers: embedding, output head, sends
+  Bytes fixed;           // what it holds beside layers
+  Bytes head;            // logits, while no layer's backward pass runs
+  Bytes capacity;        // what the allocator may give out
+  double in_flight = 1;  // micro-batches whose activations it keeps
+  // The same by the layers that it is dealt, where its chunks are unlike with some numbers of them;
+  // empty: always the above.
+  std::vector<double> in_flight_by_layers;
   double past_input_gradient = 0;  // of them: they keep `between_halves` of a layer
   // Micro-batches between the halves of a split backward pass, for which what was repeated stays;
   // of them the one at work, as far as the stage has its chunks at once.

@@ -58,6 +58,16 @@ PassTimes passes_of(const LayerCost& layer) {
           .weight_gradient = layer.weight_gradient.total()};
 }
 
+// Of so many layers dealt to a stage. Last first, then first, so that the ends of the network are
+// reached last.
+std::vector<int> chunks_of_stage(PipelineShape shape, int stage, int layers) {
+  std::vector<int> chunks(at(shape.chunks), layers / shape.chunks);
+  for (int turn = 0; turn < layers % shape.chunks; ++turn) {
+    ++chunks[at(stage == 0 ? shape.chunks - 1 - turn : turn)];
+  }
+  return chunks;
+}
+
 class Translation {
  public:
   Translation(const PreparedJob& job, const Plan& plan, PassOrders orders)
@@ -179,6 +189,23 @@ class Translation {
     return sum - states_of(all.front());
   }
 
+  // Of a stage with `own` layers beside those that it is dealt, in the network's last chunk.
+  std::vector<double> in_flight_by_layers(int index, std::size_t own, double mean) const {
+    const PipelineShape shape = pipeline_shape(plan_);
+    std::vector<double> in_flight;
+    if (chunks_held(shape) == 1 || shape.route == Route::both_ways) return in_flight;
+    in_flight.push_back(mean);
+    std::vector<Bytes> of_chunks(at(shape.chunks));
+    for (int layers = 1; layers <= job_.job.model.layers; ++layers) {
+      const std::vector<int> dealt = chunks_of_stage(shape, index, layers);
+      std::ranges::transform(dealt, of_chunks.begin(), [](int n) { return Bytes(n); });
+      if (own > 0) of_chunks.back() += Bytes(static_cast<double>(own));
+      const Bytes most = most_kept(*plan_.schedule, shape, index, of_chunks);
+      in_flight.push_back(most.value() / (layers + static_cast<double>(own)));
+    }
+    return in_flight;
+  }
+
   AllocatedStage stage_of(int index, const PipelineSends& sends) const {
     const Stack& stack = job_.job.training.stack;
     const PipelineShape shape = pipeline_shape(plan_);
@@ -207,6 +234,7 @@ class Translation {
       if (mtp_) stage.own.assign(at(job_.job.model.mtp_layers), mtp_layer());
       stage.head += gathered_at_head(head);
     }
+    stage.in_flight_by_layers = in_flight_by_layers(index, stage.own.size(), stage.in_flight);
     stage.time += sends_in_passes(stack, plan_, sends, index).total();
     stage.capacity =
         (job_.job.cluster.device.memory - stack.runtime_memory) / (1 + stack.fragmentation);
@@ -249,13 +277,9 @@ std::vector<int> layers_of_chunks(const Plan& plan, const std::vector<int>& laye
   const PipelineShape shape = pipeline_shape(plan);
   std::vector<int> layers(at(layer_chunks(shape)));
   for (int stage = 0; stage < shape.stages; ++stage) {
-    const int all = layers_of_stages[at(stage)];
-    int longer = all % shape.chunks;
-    // Last first, then first, so that the ends of the network are reached last.
-    for (int turn = 0; turn < shape.chunks; ++turn) {
-      const int chunk = stage == 0 ? shape.chunks - 1 - turn : turn;
-      layers[at(layer_chunk_of(shape, {stage, chunk}))] = all / shape.chunks + (longer > 0 ? 1 : 0);
-      longer = std::max(0, longer - 1);
+    const std::vector<int> own = chunks_of_stage(shape, stage, layers_of_stages[at(stage)]);
+    for (int chunk = 0; chunk < shape.chunks; ++chunk) {
+      layers[at(layer_chunk_of(shape, {stage, chunk}))] = own[at(chunk)];
     }
   }
   return layers;

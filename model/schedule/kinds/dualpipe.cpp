@@ -146,6 +146,11 @@ int chunks_between_halves(PipelineShape shape, int stage) {
 
 int chunks_in_flight(PipelineShape shape, int /*stage*/) { return shape.stages + 1; }
 
+// Of each way as many as there are stages from here to its end.
+Bytes most_kept(PipelineShape shape, int stage, std::span<const Bytes> of_chunks) {
+  return (shape.stages - stage) * of_chunks[0] + (stage + 1) * of_chunks[1];
+}
+
 }  // namespace
 
 extern const Schedule dualpipe = {
@@ -159,6 +164,7 @@ extern const Schedule dualpipe = {
     .pairs = pairs,
     .chunks_between_halves = chunks_between_halves,
     .chunks_in_flight = chunks_in_flight,
+    .most_kept = most_kept,
 };
 
 }  // namespace trainyard::kinds

@@ -44,6 +44,42 @@ Pass nth(PipelineShape shape, PassKind kind, int k) {
           kind == PassKind::forward ? chunk : shape.chunks - 1 - chunk};
 }
 
+// The chunks of a stage's forward passes, one after the other.
+class ChunkWalk {
+ public:
+  explicit ChunkWalk(PipelineShape shape) : shape_(shape), left_(shape.stages) {}
+
+  std::size_t next() {
+    if (left_ == 0) {
+      left_ = shape_.stages;
+      chunk_ = chunk_ + 1 < shape_.chunks ? chunk_ + 1 : 0;
+    }
+    --left_;
+    return static_cast<std::size_t>(chunk_);
+  }
+
+ private:
+  PipelineShape shape_;
+  int left_;
+  int chunk_ = 0;
+};
+
+// Behind each forward pass of the steady state, which is the same again after p·v passes.
+Bytes most_kept(PipelineShape shape, int stage, std::span<const Bytes> of_chunks) {
+  const int ahead = chunks_in_flight(shape, stage) - 1;
+  const int steady = shape.microbatches * shape.chunks - ahead;
+  const std::size_t last = of_chunks.size() - 1;
+  ChunkWalk forward(shape), backward(shape);
+  Bytes now, most;
+  for (int k = 0; k < ahead; ++k) now += of_chunks[forward.next()];
+  for (int k = 0; k < std::min(steady, shape.stages * shape.chunks); ++k) {
+    now += of_chunks[forward.next()];
+    most = std::max(most, now);
+    now -= of_chunks[last - backward.next()];
+  }
+  return most;
+}
+
 PassList passes(PipelineShape shape) {
   PassList list(static_cast<std::size_t>(shape.stages));
   const int all = shape.microbatches * shape.chunks;
@@ -74,6 +110,7 @@ extern const Schedule interleaved_one_f_one_b = {
     .closed_makespan = one_f_one_b_span,
     .fill = fill_of_one_chunk,
     .chunks_in_flight = chunks_in_flight,
+    .most_kept = most_kept,
 };
 
 }  // namespace trainyard::kinds

@@ -117,6 +117,16 @@ int chunks_in_flight(PipelineShape shape, int stage) {
   return std::min({2 * shape.stages, 2 * m, m + stage + 1});
 }
 
+// Of chunk 0 as many as the way to the turn and back takes, or one less and one more of chunk 1.
+Bytes most_kept(PipelineShape shape, int stage, std::span<const Bytes> of_chunks) {
+  const int all = chunks_in_flight(shape, stage);
+  const auto with = [&](int first) {
+    first = std::min(shape.microbatches, first);
+    return first * of_chunks[0] + (all - first) * of_chunks[1];
+  };
+  return std::max(with(2 * shape.stages - stage), with(2 * shape.stages - 1 - stage));
+}
+
 // No bubble when F = B = W.
 double fill(PipelineShape /*shape*/, PassTimes /*times*/) { return 0; }
 
@@ -144,6 +154,7 @@ extern const Schedule zb_v = {
     .fill = fill,
     .chunks_between_halves = chunks_between_halves,
     .chunks_in_flight = chunks_in_flight,
+    .most_kept = most_kept,
 };
 
 }  // namespace trainyard::kinds

@@ -193,6 +193,29 @@ TEST(StageMemory, HoldsLogitGradientsUntilTheWeightGradient) {
   EXPECT_LE(logits("zb-v", 2, 0), 6 * one);
 }
 
+// 36 layers in 16 chunks are two each and one more in chunks 1 … 4 (design §3): the most of the
+// layers of the chunks in flight, added up over Megatron's order of passes
+// (core/pipeline_parallel/schedules.py, forward_backward_pipelining_with_interleaving: (p−i−1)·2 +
+// (v−1)·p passes of warm-up), m = 16.
+TEST(StageMemory, CountsTheLayersOfEachChunkInFlight) {
+  Job deep = llama_8b_on_h100(1, 16).job;
+  deep.model.layers = 36;
+  const PreparedJob job = prepare(deep);
+  PlanRequest request{.tensor_parallel = 2, .pipeline_parallel = 4};
+  request.virtual_stages = 4;
+  for (const bool away : {false, true}) {
+    if (away) request.offload.activations = OffloadTarget::host;
+    const Plan plan = legal_plan(job, request);
+    const Estimate priced = estimate(job, plan);
+    const double one = layer_cost(job, plan, plan_links(job, plan), {}).saved.everything.value();
+    for (const auto& [stage, layers] : {std::pair(0, 46), std::pair(1, 42), std::pair(2, 38)}) {
+      const StageMemory& memory = priced.stages[static_cast<std::size_t>(stage)].memory;
+      const Bytes found = away ? memory.on_host : memory.at_peak.activations;
+      EXPECT_NEAR(found.value(), layers * one, 1e-9 * layers * one) << stage << away;
+    }
+  }
+}
+
 // The most that the passes of a stage keep: a forward pass `kept`, an input gradient all of it
 // until the weight gradient, a whole backward pass nothing. In what a stage has for one
 // micro-batch.

@@ -141,6 +141,31 @@ TEST_P(EverySchedule, HoldsTheActivationsItDeclares) {
   }
 }
 
+// Chunks of 1, 4 and 9 bytes, or the other way round: the most of the pass list, one by one.
+TEST_P(EverySchedule, KeepsTheMostOfItsUnlikeChunks) {
+  for (const PipelineShape shape : accepted_shapes()) {
+    SCOPED_TRACE(describe(shape));
+    const PassList lists = schedule().passes(shape);
+    for (const bool growing : {true, false}) {
+      std::vector<Bytes> of_chunks;
+      for (int chunk = 0; chunk < chunks_held(shape); ++chunk) {
+        const double root = growing ? chunk + 1 : chunks_held(shape) - chunk;
+        of_chunks.emplace_back(root * root);
+      }
+      for (int stage = 0; stage < shape.stages; ++stage) {
+        Bytes held, most;
+        for (const Pass& pass : lists[static_cast<std::size_t>(stage)]) {
+          const Bytes of_chunk = of_chunks[static_cast<std::size_t>(pass.chunk)];
+          if (pass.kind == PassKind::forward) most = std::max(most, held += of_chunk);
+          if (pass.kind == PassKind::backward) held -= of_chunk;
+          if (pass.kind == PassKind::weight_gradient) held -= of_chunk;
+        }
+        EXPECT_EQ(most, most_kept(schedule(), shape, stage, of_chunks)) << "stage " << stage;
+      }
+    }
+  }
+}
+
 // An input gradient that ends is one from its begin on.
 TEST_P(EverySchedule, HasTheChunksItDeclaresBetweenTheHalvesOfBackward) {
   for (const PipelineShape shape : accepted_shapes()) {
