@@ -134,10 +134,14 @@ void add_score_matrix(const OperatorContext& context, Operator& core) {
 }
 
 // A flash kernel keeps the log-sum-exp of each row in fp32 and its output, which is the output
-// projection's input unless that keeps a cast copy.
+// projection's input unless that keeps a cast copy, or heads were exchanged between the two
+// (Ulysses: Jacobs et al. 2023, §3.1): the kernel has some heads of all tokens, the projection all
+// heads of some, and autograd keeps both.
 Bytes saved_by_flash(const OperatorContext& context, const AttentionShape& shape) {
   const double rows = shape.batch * shape.heads * shape.queries;
-  const bool own_output = context.training.precision.casts_gemm_inputs();
+  const bool exchanged =
+      context.shard.context > 1 && context.shard.context_algorithm == ContextAlgorithm::ulysses;
+  const bool own_output = exchanged || context.training.precision.casts_gemm_inputs();
   return Bytes(rows * (4 + (own_output ? context.activation * shape.value_head_dim : 0)));
 }
 

@@ -83,6 +83,19 @@ TEST(SavedActivations, OfEightBitsKeepCastInputs) {
   EXPECT_DOUBLE_EQ(saved(layer_operators(llama_8b(), training, {}, {})).value(), 4096 * token);
 }
 
+// Ulysses: the kernel's output, a/c heads of all tokens, is kept for the kernel, and what the last
+// all-to-all makes of it, all heads of a c-th of the tokens, for the projection: 2ad once more. An
+// exchange of all heads' queries, keys and values keeps what it brought in place of what it sent.
+TEST(SavedActivations, OfUlyssesKeepTheOutputBeforeAndBehindTheExchange) {
+  const auto layer = [](ContextAlgorithm algorithm) {
+    const LayerShard shard{.context = 4, .context_algorithm = algorithm};
+    return saved(layer_operators(llama_8b(), modern(8192), shard, {})).value();
+  };
+  const double tokens = 8192 / 4, ad = 32 * 128;
+  EXPECT_DOUBLE_EQ(layer(ContextAlgorithm::ulysses) - layer(ContextAlgorithm::ring),
+                   tokens * 2 * ad);
+}
+
 // Mixtral: the MLP's part is the router's input, fp32 scores of E experts, and for each of k copies
 // its index and weight, the expert's input, gate and up, product.
 TEST(SavedActivations, OfExpertsAreKeptPerRoutedCopy) {
