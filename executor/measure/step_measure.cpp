@@ -140,7 +140,7 @@ class NetworkSamples {
       if (buffer.role != BufferRole::gradient) continue;
       elements += static_cast<double>(buffer.rows) * static_cast<double>(buffer.columns);
     }
-    const double gradient = setting_.training.stack.gradient_bytes;
+    const double gradient = kept_gradient_bytes(setting_.training);
     double bytes = 0;
     if (operation.kind == OperationKind::sum_of_squares) bytes = gradient;
     if (operation.kind == OperationKind::optimizer_step) {
@@ -163,7 +163,7 @@ class NetworkSamples {
     if (operation.phase == Phase::weight_gradient) {
       shape = {g.k, g.n, g.m};
       pass = "weight gradient";
-      accumulated = Bytes(op.weights * setting_.training.stack.gradient_bytes);
+      accumulated = Bytes(op.weights * kept_gradient_bytes(setting_.training));
     }
     samples_.gemm.push_back({operation.dtype, shape, timing.median});
     samples_.accumulated.push_back(accumulated);

@@ -27,9 +27,10 @@ Dtype gemm_dtype(const PrecisionRecipe& recipe, OperatorKind kind) {
 
 // Each weight's main gradient is read and written by the GEMM that accumulates into it, or by a
 // kernel of its own that also reads what the GEMM wrote.
-Bytes accumulation_traffic(const Stack& stack, double weights) {
-  const double gradient = stack.gradient_bytes;
-  return Bytes(weights * (stack.gradient_accumulation_fused ? gradient : 2 * gradient + 4));
+Bytes accumulation_traffic(const Training& training, double weights) {
+  const double gradient = kept_gradient_bytes(training);
+  return Bytes(weights *
+               (training.stack.gradient_accumulation_fused ? gradient : 2 * gradient + 4));
 }
 
 // A library older than the one that the device's rates were measured with.
@@ -60,8 +61,8 @@ OperatorTime gemm_operator_time(const Device& device, const Training& training, 
   const auto [forward, input_gradient, weight_gradient] =
       gemm_times(device, training.stack, dtype, op, known);
   const double factor = training.stack.memory_traffic;
-  const Seconds accumulation = accumulation_traffic(training.stack, op.weights) /
-                               (device.memory_bandwidth * device.rates.memory);
+  const Seconds accumulation =
+      accumulation_traffic(training, op.weights) / (device.memory_bandwidth * device.rates.memory);
   return {forward + memory_bound_time(device, op.forward_traffic * factor),
           input_gradient + memory_bound_time(device, op.backward_traffic * factor),
           weight_gradient + accumulation};

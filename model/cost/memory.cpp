@@ -27,7 +27,7 @@ MemoryByKind sharded_states(const Training& training, const Plan& plan, double p
     memory.parameters = Bytes(parameters * weights / by.parameters);
   }
   if (plan.offload.gradients == where) {
-    memory.gradients = Bytes(parameters * training.stack.gradient_bytes / by.gradients);
+    memory.gradients = Bytes(parameters * kept_gradient_bytes(training) / by.gradients);
   }
   if (plan.offload.optimizer == where) memory.optimizer = Bytes(states / by.optimizer);
   return memory;
@@ -317,7 +317,7 @@ StatesHere states_here(const PreparedJob& job, const Plan& plan, const StageCost
   const PrecisionRecipe& precision = training.precision;
   double weight = (copy ? precision.weight_bytes : precision.master_weight_bytes) / by.parameters;
   if (!weights_away(training, plan)) weight = 0;
-  const double gradient = gradients_away(plan) ? training.stack.gradient_bytes / by.gradients : 0;
+  const double gradient = gradients_away(plan) ? kept_gradient_bytes(training) / by.gradients : 0;
   if (weight + gradient <= 0) return {};
   LayerBytes layer{Bytes(stage.largest_layer * weight),
                    Bytes(stage.largest_layer * gradient),

@@ -36,7 +36,7 @@ UnitCopies weight_copies(const PreparedJob& job, const Plan& plan, const StagePa
 
 UnitCopies gradient_copies(const PreparedJob& job, const Plan& plan, const StageParameters& stage) {
   if (!gradients_away(plan)) return {};
-  return unit_copies(stage, job.job.training.stack.gradient_bytes, dense_divisors(plan).gradients,
+  return unit_copies(stage, kept_gradient_bytes(job.job.training), dense_divisors(plan).gradients,
                      expert_divisors(plan).gradients,
                      bandwidth_to(job.job.cluster, plan.offload.gradients));
 }
@@ -229,7 +229,7 @@ struct ClassParameters {
 Seconds gradient_crossing(const PreparedJob& job, const Plan& plan, const ClassParameters& held) {
   const bool on_host = away(plan.offload.optimizer);
   if (gradients_away(plan) == on_host) return Seconds(0);
-  const Bytes part(held.parameters / held.by.optimizer * job.job.training.stack.gradient_bytes);
+  const Bytes part(held.parameters / held.by.optimizer * kept_gradient_bytes(job.job.training));
   if (on_host) return part / job.job.cluster.device.host_bandwidth;
   return 2 * part / bandwidth_to(job.job.cluster, plan.offload.gradients);
 }
@@ -268,7 +268,7 @@ Seconds crossing_for_sums(const PreparedJob& job, const Plan& plan, const StageP
   double parameters = summed_late(plan, stage);
   if (mirrors) parameters += stage.dense / dense.gradients + stage.experts / expert.gradients;
   if (stage.tied_embedding > 0) parameters += stage.tied_embedding / dense.gradients;
-  return 2 * Bytes(parameters * job.job.training.stack.gradient_bytes) /
+  return 2 * Bytes(parameters * kept_gradient_bytes(job.job.training)) /
          bandwidth_to(job.job.cluster, plan.offload.gradients);
 }
 

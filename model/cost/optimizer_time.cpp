@@ -8,7 +8,7 @@ namespace {
 // Traffic of the step, a parameter: the norm reads the gradient once more than the update; clipping
 // is folded into the update.
 double step_bytes(const Training& training, UpdatedPart part) {
-  const double gradient = training.stack.gradient_bytes;
+  const double gradient = kept_gradient_bytes(training);
   return gradient + update_bytes(training.optimizer, part, training.precision, gradient);
 }
 

@@ -25,7 +25,7 @@ Seconds mirror_time(const PreparedJob& job, const Plan& plan, const PlanLinks& l
   const double kept = plan.zero_stage == 0 ? stage.dense + stage.experts
                                            : stage.dense / dense_divisors(plan).optimizer +
                                                  stage.experts / expert_divisors(plan).optimizer;
-  const Bytes gradients(kept * job.job.training.stack.reduction_bytes);
+  const Bytes gradients(kept * reduced_gradient_bytes(job.job.training));
   return collective_time(CollectiveOperation::all_reduce, pair_of_stages(links), gradients, links);
 }
 
@@ -34,7 +34,7 @@ Seconds tied_embedding_time(const PreparedJob& job, const Plan& plan, const Plan
                             const StageParameters& stage) {
   if (stage.tied_embedding <= 0) return Seconds(0);
   const double held = stage.tied_embedding / dense_divisors(plan).gradients;
-  const Bytes gradients(held * job.job.training.stack.reduction_bytes);
+  const Bytes gradients(held * reduced_gradient_bytes(job.job.training));
   return collective_time(CollectiveOperation::all_reduce, pair_of_stages(links), gradients, links);
 }
 

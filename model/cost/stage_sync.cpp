@@ -50,7 +50,7 @@ SyncTimes sync_times(const PreparedJob& job, const Plan& plan, PricedMessages& p
   const auto [parameters, pieces] = held;
   if (parameters <= 0) return {};
   const Training& training = job.job.training;
-  const Bytes gradients(parameters * training.stack.reduction_bytes / pieces);
+  const Bytes gradients(parameters * reduced_gradient_bytes(training) / pieces);
   const Bytes weights(parameters * training.precision.weight_bytes / pieces);
   const Traffic* gathers = like == nullptr ? nullptr : &like->gather;
   const Traffic* reductions = like == nullptr ? nullptr : &like->reduce;

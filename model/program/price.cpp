@@ -44,7 +44,7 @@ double gradient_elements(const Program& program, const Operation& operation) {
 
 // Handbook §4: the norm reads the gradient; the update reads it again.
 double bytes_per_parameter(const Training& training, OperationKind kind, UpdatedPart part) {
-  const double gradient = training.stack.gradient_bytes;
+  const double gradient = kept_gradient_bytes(training);
   if (kind == OperationKind::sum_of_squares) return gradient;
   return update_bytes(training.optimizer, part, training.precision, gradient);
 }

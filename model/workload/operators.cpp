@@ -189,7 +189,7 @@ OperatorList embedding_operators(const Transformer& model, const Training& train
   const OperatorContext context = operator_context(model, training, shard);
   const double elements = context.tokens * context.hidden;
   const double local = context.local_tokens * context.hidden;
-  const double gradient = training.stack.gradient_bytes;
+  const double gradient = kept_gradient_bytes(training);
   const double table = training.precision.weight_bytes;
   // A rank finds its own 1/t of the rows, writes all of them (zeros elsewhere), and scatters the
   // gradients of its own into the main gradient.

@@ -21,11 +21,26 @@ struct Training {
   double tokens = 0;    // of the whole run; 0: not said
 };
 
+// Bytes of an element of the gradient that is kept for the optimizer, and as it is reduced over
+// data parallelism: the stack's, which says them of mixed precision. Weights without a master copy
+// are what the optimizer updates, and autograd gives their gradients their own dtype (PyTorch; pure
+// fp32 is 4 + 4 + 8 = 16 bytes a parameter).
+inline double with_master_or_weights(const Training& training, double of_stack) {
+  if (training.precision.master_weight_bytes > 0) return of_stack;
+  return std::max(of_stack, training.precision.weight_bytes);
+}
+inline double kept_gradient_bytes(const Training& training) {
+  return with_master_or_weights(training, training.stack.gradient_bytes);
+}
+inline double reduced_gradient_bytes(const Training& training) {
+  return with_master_or_weights(training, training.stack.reduction_bytes);
+}
+
 // Of an element of a gradient that a rank has whole only until it is scattered (ZeRO 2 and 3). Of
 // two units' that are there at a time one is made, in the weights' dtype, and one goes out, copied
 // to that of the reduction (PyTorch, FSDP2: foreach_reduce): the mean of both.
 inline double whole_gradient_bytes(const Training& training) {
-  return (training.precision.weight_bytes + training.stack.reduction_bytes) / 2;
+  return (training.precision.weight_bytes + reduced_gradient_bytes(training)) / 2;
 }
 
 // Of the memory that a stack holds for a logit, the part that is its gradient: what the head's

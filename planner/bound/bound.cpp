@@ -14,7 +14,7 @@ double bytes_per_parameter(const Training& training, const Offload& offload) {
   const double weights = training.stack.keeps_weight_copy ? training.precision.weight_bytes : 0;
   const double optimizer = training.precision.master_weight_bytes + training.optimizer.moment_bytes;
   return here(offload.parameters, weights) +
-         here(offload.gradients, training.stack.gradient_bytes) +
+         here(offload.gradients, kept_gradient_bytes(training)) +
          here(offload.optimizer, optimizer);
 }
 

@@ -171,7 +171,8 @@ class Translation {
       layer = std::min(layer, parts_[i].largest_layer);
     }
     const Training& training = job_.job.training;
-    const Bytes beside(layer * (training.precision.weight_bytes + training.stack.reduction_bytes));
+    const Bytes beside(layer *
+                       (training.precision.weight_bytes + reduced_gradient_bytes(training)));
     return std::max(Bytes(0), copies - beside);
   }
 

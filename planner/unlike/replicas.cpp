@@ -163,7 +163,7 @@ Seconds gradient_exchange(const GroupedJob& job, const PreparedJob& prepared, co
                           const std::vector<StageParameters>& held) {
   double most = 0;
   for (const StageParameters& stage : held) most = std::max(most, stage.dense + stage.experts);
-  const Bytes shard(most * prepared.job.training.stack.reduction_bytes / fewest.data_parallel);
+  const Bytes shard(most * reduced_gradient_bytes(prepared.job.training) / fewest.data_parallel);
   const PlanLinks links = across_all(job, prepared, fewest);
   return collective_time(CollectiveOperation::all_reduce, links.pipeline, shard, links);
 }

@@ -11,7 +11,7 @@ namespace trainyard {
 namespace {
 
 Operation reduction(const Lowering& lowering, ProgramStream stream, Group group) {
-  const double bytes = lowering.training.stack.reduction_bytes;
+  const double bytes = reduced_gradient_bytes(lowering.training);
   return {.kind = OperationKind::all_reduce,
           .stream = stream,
           .phase = Phase::update,
@@ -22,7 +22,7 @@ Operation reduction(const Lowering& lowering, ProgramStream stream, Group group)
 void add_gradient(const Lowering& lowering, int gradient, Operation& reduce) {
   const ProgramBuffer& buffer = lowering.program.buffers[static_cast<std::size_t>(gradient)];
   const double elements = static_cast<double>(buffer.rows) * static_cast<double>(buffer.columns);
-  reduce.message += Bytes(elements * lowering.training.stack.reduction_bytes);
+  reduce.message += Bytes(elements * reduced_gradient_bytes(lowering.training));
   reduce.operands.push_back(updates(gradient));
 }
 

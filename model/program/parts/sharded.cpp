@@ -67,7 +67,7 @@ std::vector<int> part_buffers(Lowering& lowering, const std::vector<Parameter>& 
     ProgramBuffer part = buffer_at(lowering, parameter.held_gradient);
     part.role = BufferRole::activation;
     part.scope = Scope::activation;
-    part.element_bytes = lowering.training.stack.reduction_bytes;
+    part.element_bytes = reduced_gradient_bytes(lowering.training);
     parts.push_back(lowering.add(part));
   }
   return parts;
@@ -78,7 +78,7 @@ void append_reduction(Lowering& lowering, const std::vector<Parameter>& paramete
                       OperationList& list) {
   const Sharing sharing = sharing_of(lowering, parameters.front().expert);
   const std::vector<int> parts = part_buffers(lowering, parameters, sharing);
-  const double element = lowering.training.stack.reduction_bytes;
+  const double element = reduced_gradient_bytes(lowering.training);
   Operation reduce{.kind = OperationKind::reduce_scatter,
                    .stream = stream_of(lowering),
                    .phase = phase,

@@ -150,7 +150,7 @@ Parameter NetworkUnit::parameter(const Matrix& matrix, PartialGradient partial, 
                       .end = end};
   buffer.name = matrix.gradient_name;
   buffer.role = BufferRole::gradient;
-  buffer.element_bytes = lowering_.training.stack.gradient_bytes;
+  buffer.element_bytes = kept_gradient_bytes(lowering_.training);
   buffer.dtype = buffer.element_bytes == 4 ? Dtype::fp32 : lowering_.dtype;
   parameter.gradient = lowering_.add(buffer);
   keep_parts(parameter);

@@ -35,6 +35,30 @@ TEST(StateMemory, OfZeroStagesIsThePublishedOne) {
   EXPECT_NEAR(states(7.5e9, 3, 64).value(), 1.875e9, 1e6);
 }
 
+// golden.md, Llama-2-7B: fp32 DDP states 107.8 GB, FSDP over 2, 4 and 8 ranks 53.9, 27.0 and 13.5:
+// 16 bytes of each of 6,738,415,616 parameters, whatever a stack has for gradients in 16 bits.
+TEST(StateMemory, OfFp32HasGradientsOfItsWeights) {
+  for (const double gradient_bytes : {2, 4}) {
+    Training training = modern();
+    training.precision = *find_precision_recipe("fp32");
+    training.stack.gradient_bytes = training.stack.reduction_bytes = gradient_bytes;
+    const auto of = [&](int zero_stage, int ranks) {
+      Plan plan;
+      plan.schedule = find_schedule("1f1b");
+      plan.zero_stage = zero_stage;
+      plan.sharding_group = ranks;
+      StageParameters stage;
+      stage.dense = 6'738'415'616;
+      return state_memory(training, plan, stage).allocated().value();
+    };
+    EXPECT_NEAR(of(0, 8), 107.8e9, 5e7);
+    EXPECT_NEAR(of(3, 2), 53.9e9, 5e7);
+    EXPECT_NEAR(of(3, 4), 27.0e9, 5e7);
+    EXPECT_NEAR(of(3, 8), 13.5e9, 5e7);
+    EXPECT_EQ(reduced_gradient_bytes(training), 4);
+  }
+}
+
 // golden.md, "175B on 8 ranks".
 TEST(StateMemory, Of175BillionParametersOnEightRanks) {
   EXPECT_NEAR(states(175e9, 0, 8).value(), 2800e9, 1e8);
