@@ -39,12 +39,22 @@ double every_second_share(const Transformer& model, const Operator& op) {
   }
 }
 
+// Nothing behind it is needed again.
+bool ends_what_is_repeated(const Stack& stack, OperatorKind kind) {
+  return kind == OperatorKind::expert_down || (stack.compiled && kind == OperatorKind::mlp_down);
+}
+
 bool exchanges_tokens(const LayerShard& shard) {
   return shard.expert > 1 || shard.expert_tensor > 1;
 }
 
+bool ends_mlp(OperatorKind kind) {
+  return kind == OperatorKind::mlp_down || kind == OperatorKind::shared_down;
+}
+
 // What it keeps: the outputs of the other GEMMs but for the experts' last, which nobody needs
-// again, what an exchange brought, and attention's output and log-sum-exp.
+// again, what an exchange brought, and attention's output and log-sum-exp. Nobody needs the MLP's
+// last either: an eager policy keeps it by its number all the same, a compiler's does not.
 Bytes saved_by_every_second(const Job& job, const LayerShard& shard, const Operator& op) {
   const double element = job.training.precision.activation_bytes;
   if (op.cls == OperatorClass::attention) {
@@ -53,6 +63,7 @@ Bytes saved_by_every_second(const Job& job, const LayerShard& shard, const Opera
   }
   if (op.cls == OperatorClass::memory_bound) return Bytes(0);
   if (op.kind == OperatorKind::expert_down) return Bytes(0);
+  if (job.training.stack.compiled && ends_mlp(op.kind)) return Bytes(0);
   const GemmShape& g = op.gemm;
   const double output = g.n * (1 - every_second_share(job.model, op));
   const double brought = op.kind == OperatorKind::expert_up && exchanges_tokens(shard) ? g.k : 0;
@@ -123,7 +134,7 @@ KernelTimes sum_of(const PreparedJob& job, const LayerShard& shard, const Operat
                    const GemmTimeTable* gemms) {
   KernelTimes times;
   Bytes copied;
-  bool behind_experts = false, before_experts = true;
+  bool behind_kept = false, before_experts = true;
   for (const Operator& op : operators) {
     const OperatorTime time = operator_time(job.job.cluster.device, job.job.training, op, gemms);
     before_experts = before_experts && op.kind != OperatorKind::expert_up;
@@ -139,11 +150,11 @@ KernelTimes sum_of(const PreparedJob& job, const LayerShard& shard, const Operat
     if (is_sequence_copy(op.kind)) copied = std::max(op.forward_traffic, op.backward_traffic) / 2;
     times.saved_by_every_second += saved_by_every_second(job.job, shard, op);
     add_attention_core(op, time, times);
-    if (op.cls != OperatorClass::attention && !behind_experts) {
+    if (op.cls != OperatorClass::attention && !behind_kept) {
       const double share = every_second_share(job.job.model, op);
       times.every_second_matmul += time.forward * share + input_cast(job.job, op) * (1 - share);
     }
-    behind_experts = behind_experts || op.kind == OperatorKind::expert_down;
+    behind_kept = behind_kept || ends_what_is_repeated(job.job.training.stack, op.kind);
     add_gather_cover(job.job.model, op, time, times);
     if (op.after_last_saved) times.after_last_saved += time.forward - input_cast(job.job, op);
   }

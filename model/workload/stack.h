@@ -98,6 +98,9 @@ struct Stack {
   // PyTorch's autograd runs one operation after another: the gradients of biases, of norms' weights
   // and of queries, keys and values put together are kernels of their own.
   bool eager_gradients = false;
+  // Layers are compiled as a whole (torch.compile): what is kept between their passes is what the
+  // partitioner finds that backward reads, and not whatever an eager operation was told to keep.
+  bool compiled = false;
   bool fused_cross_entropy = true;  // two all-reduces instead of three
   // Traffic a logit, counted kernel by kernel: `memory_traffic` is not of it.
   double cross_entropy_forward_bytes = 10;

@@ -168,6 +168,9 @@ std::vector<Field<Stack>> kernel_fields() {
       flag("eager_gradients", &S::eager_gradients,
            "gradients of biases, of norms' weights and of queries, keys and values put together "
            "are kernels of their own"),
+      flag("compiled", &S::compiled,
+           "layers are compiled as a whole (torch.compile): kept is what backward reads, and not "
+           "all that an eager operation keeps"),
       flag("fused_cross_entropy", &S::fused_cross_entropy, "two all-reduces instead of three"),
       number("cross_entropy_forward_bytes", &S::cross_entropy_forward_bytes,
              "traffic a logit, all of it: `memory_traffic` is not of it", kBytesAnElement),

@@ -7,7 +7,8 @@
 // the same. Of the projections to latent vectors and back half is repeated, and of the router.
 // What attention exchanged between context ranks is kept, and so are reduce-scatters and what
 // tokens went to experts; other exchanges are repeated, but for the last one, whose GEMM is kept.
-// Nothing behind the experts' last GEMM is needed again.
+// Nothing behind the experts' last GEMM is needed again, nor behind a compiled layer's last one:
+// an eager policy keeps the MLP's output by its number, and repeats the sum that it goes into.
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -117,7 +118,7 @@ class Again {
                                        lowering.model.hidden_size)) {}
 
   Operations of(const Operation& op) {
-    if (behind_experts_) return {};
+    if (behind_kept_) return {};
     if (keeps(op)) {
       for (const Operand& operand : created_by(op)) kept_.insert(operand.buffer);
       return {};
@@ -141,7 +142,10 @@ class Again {
  private:
   bool keeps(const Operation& op) {
     if (is_gemm(op, OperatorKind::mlp_down)) behind_last_ = true;
-    if (is_last(op) && op.part == OperatorKind::expert_down) behind_experts_ = true;
+    if (is_last(op) && op.part == OperatorKind::expert_down) behind_kept_ = true;
+    if (is_gemm(op, OperatorKind::mlp_down) && lowering_.training.stack.compiled) {
+      behind_kept_ = true;
+    }
     const bool sums_what_is_kept =
         op.kind == OperationKind::all_reduce && kept_.contains(op.operands.front().buffer);
     return op.part == OperatorKind::attention_core || op.group == Group::context ||
@@ -164,7 +168,7 @@ class Again {
   Lowering& lowering_;
   int discarded_;
   std::set<int> kept_;
-  bool behind_last_ = false, behind_experts_ = false;
+  bool behind_last_ = false, behind_kept_ = false;
 };
 
 bool uses(const Operation& op, int buffer, Access access) {
