@@ -70,6 +70,12 @@ Operator layer_gemm(const OperatorContext& context, OperatorKind kind, const Gem
   const double cast = element * shape.m * shape.groups;
   op.forward_traffic = Bytes(cast * shape.k);
   op.backward_traffic = Bytes(cast * shape.n);
+  // Of a compiled layer the partitioner keeps the cast weights for the input gradient, which it
+  // takes for cheaper than to cast once more; whole, whatever FSDP shards (pytorch/ao pull request
+  // 936, issue 562; pytorch/torchtitan, docs/float8.md, force_recompute_fp8_weight_in_bwd).
+  if (context.training.stack.compiled && precision.casts_gemm_inputs()) {
+    op.saved += Bytes(op.weights * precision.saved_gemm_input_bytes);
+  }
   // A kernel sums the output's gradient over the tokens.
   const bool of_qkv = kind == OperatorKind::qkv_projection && context.model.qkv_biases;
   const bool has_bias = of_qkv || (context.model.biases && kind != OperatorKind::mtp_projection);

@@ -70,6 +70,7 @@ std::vector<Case> cases() {
       job.job.training.stack.quantised_activation_input = in_low_precision;
       job.job.training.stack.copies_sharded_sequences = in_low_precision;
       job.job.training.stack.eager_gradients = in_low_precision;
+      job.job.training.stack.compiled = !in_low_precision;
       list.push_back(make_case(job, degrees(1, 1, false)));
       list.push_back(make_case(job, degrees(4, 2, true)));
     }

@@ -83,6 +83,18 @@ TEST(SavedActivations, OfEightBitsKeepCastInputs) {
   EXPECT_DOUBLE_EQ(saved(layer_operators(llama_8b(), training, {}, {})).value(), 4096 * token);
 }
 
+// pytorch/ao pull request 936: torch.compile keeps the transposed fp8 weights for backward, one
+// byte of each that a layer's GEMMs have: (32 + 2 · 8) · 128 · 4,096 of query, key and value,
+// 4,096² of the output, 3 · 4,096 · 14,336 of the MLP.
+TEST(SavedActivations, OfACompiledLayerInEightBitsKeepTheCastWeights) {
+  Training training = modern(4096);
+  training.precision = *find_precision_recipe("fp8");
+  const double eager = saved(layer_operators(llama_8b(), training, {}, {})).value();
+  training.stack.compiled = true;
+  const double compiled = saved(layer_operators(llama_8b(), training, {}, {})).value();
+  EXPECT_DOUBLE_EQ(compiled - eager, 48 * 128 * 4096.0 + 4096.0 * 4096 + 3 * 4096.0 * 14336);
+}
+
 // Ulysses: the kernel's output, a/c heads of all tokens, is kept for the kernel, and what the last
 // all-to-all makes of it, all heads of a c-th of the tokens, for the projection: 2ad once more. An
 // exchange of all heads' queries, keys and values keeps what it brought in place of what it sent.
