@@ -6,14 +6,15 @@ namespace trainyard {
 namespace {
 
 // Gradients alive in an operator's backward pass: of its output and its input, in 16 bits; of an
-// unfused attention core three score matrices (after dropout, after softmax, before).
+// unfused attention core two score matrices, behind dropout and before it: softmax's backward pass
+// writes over its gradient (Megatron-LM, fused_kernels/scaled_masked_softmax_cuda.cu).
 Bytes gradient_bytes(const Training& training, const Operator& op) {
   const double element = training.precision.activation_bytes;
   if (op.cls == OperatorClass::attention) {
     const AttentionShape& a = op.attention;
     const double rows = a.batch * a.heads * a.queries;
     const double width = training.stack.flash_attention ? 2 * (a.query_head_dim + a.value_head_dim)
-                                                        : 3 * a.keys / a.blocks;
+                                                        : 2 * a.keys / a.blocks;
     return Bytes(rows * width * element);
   }
   return Bytes(op.gemm.m * (op.gemm.n + op.gemm.k) * op.gemm.groups * element);

@@ -33,6 +33,34 @@ int score_buffer(NetworkUnit& unit, std::string_view name, const AttentionShape&
   return scores;
 }
 
+// An unfused core's gradients of the scores, behind dropout and before it: there while it runs, and
+// nobody else's (softmax's backward pass writes over its gradient: Megatron-LM,
+// fused_kernels/scaled_masked_softmax_cuda.cu).
+class ScoreGradients {
+ public:
+  ScoreGradients(NetworkUnit& unit, const AttentionShape& shape) : unit_(unit) {
+    if (unit.lowering().training.stack.flash_attention) return;
+    const auto columns =
+        static_cast<std::int64_t>(shape.heads) * static_cast<std::int64_t>(shape.keys);
+    buffer_ = unit.lowering().activation(
+        "score gradients", static_cast<std::int64_t>(shape.batch * shape.queries), 2 * columns);
+    wait_with(creates(buffer_));
+  }
+  void end() const {
+    if (buffer_ >= 0) wait_with(reads(buffer_));
+  }
+
+ private:
+  void wait_with(Operand operand) const {
+    unit_.add(
+        Phase::input_gradient,
+        {.kind = OperationKind::await, .dtype = unit_.lowering().dtype, .operands = {operand}});
+  }
+
+  NetworkUnit& unit_;
+  int buffer_ = -1;
+};
+
 bool is_ring(const Plan& plan) {
   return plan.context_parallel > 1 && plan.context_parallel_algorithm == ContextAlgorithm::ring;
 }
@@ -129,7 +157,9 @@ void append_attention_core_gradient(NetworkUnit& unit, const AttentionHalf& half
     core.operands.push_back(creates(gradient));
   }
   append_sink_gradients(half, core.operands);
+  const ScoreGradients beside(unit, half.shape);
   unit.add(Phase::input_gradient, core);
+  beside.end();
 }
 
 // The scores again, from `heads` as forward had them; the output of the first time was kept.
@@ -277,7 +307,9 @@ void append_block_gradient(NetworkUnit& unit, const AttentionHalf& half, int ste
   core.operands.push_back(creates(into.keys));
   core.operands.push_back(creates(into.values));
   if (step == 0) append_sink_gradients(half, core.operands);
+  const ScoreGradients beside(unit, core.attention);
   unit.add(Phase::input_gradient, core);
+  beside.end();
 }
 
 // Adds a block's gradients to those that came with its keys and values.
