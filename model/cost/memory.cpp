@@ -18,14 +18,17 @@ bool on_device(OffloadTarget target) { return target == OffloadTarget::none; }
 MemoryByKind sharded_states(const Training& training, const Plan& plan, double parameters,
                             double of_ends, ShardDivisors by, OffloadTarget where) {
   const PrecisionRecipe& precision = training.precision;
-  const double weights = keeps_weights(training, plan) ? precision.weight_bytes : 0;
-  const double states =
-      parameters * (precision.master_weight_bytes + training.optimizer.moment_bytes) +
-      of_ends * training.optimizer.more_at_ends;
+  const bool copy = keeps_weights(training, plan);
+  const double master = parameters * precision.master_weight_bytes;
+  const double states = parameters * training.optimizer.moment_bytes +
+                        of_ends * training.optimizer.more_at_ends + (copy ? master : 0);
   MemoryByKind memory;
-  if (plan.offload.parameters == where) {
-    memory.parameters = Bytes(parameters * weights / by.parameters);
+  // Without a copy the master weights are the parameters: FSDP's module has no others. They lie
+  // where the optimizer does, which updates them.
+  if (copy && plan.offload.parameters == where) {
+    memory.parameters = Bytes(parameters * precision.weight_bytes / by.parameters);
   }
+  if (!copy && plan.offload.optimizer == where) memory.parameters = Bytes(master / by.optimizer);
   if (plan.offload.gradients == where) {
     memory.gradients = Bytes(parameters * kept_gradient_bytes(training) / by.gradients);
   }

@@ -77,6 +77,24 @@ TEST(StateMemory, OfAGpt3RankUnderMegatronsOptimizers) {
   EXPECT_NEAR(states(parameters, 1, 8, 4) / 1.0_GiB, 9.53, 0.005);
 }
 
+// PyTorch, fully_shard: a module's parameters are its fp32 shards, cast to 16 bits as they are
+// gathered; Adam has two more such tensors (handbook §7: 4 + 4 + 4, and 4 of the gradient).
+TEST(StateMemory, OfFsdpCountsTheShardsAsParameters) {
+  Training training = modern();
+  training.stack.keeps_weight_copy = false;
+  training.stack.gradient_bytes = 4;
+  Plan plan;
+  plan.schedule = find_schedule("1f1b");
+  plan.zero_stage = 3;
+  plan.sharding_group = 8;
+  StageParameters stage;
+  stage.dense = 8e9;
+  const MemoryByKind memory = state_memory(training, plan, stage);
+  EXPECT_EQ(memory.parameters, Bytes(4e9));
+  EXPECT_EQ(memory.gradients, Bytes(4e9));
+  EXPECT_EQ(memory.optimizer, Bytes(8e9));
+}
+
 // Llama-3.1-8B in bf16 with its vocabulary of 128,256 × 4,096, embedding and head apart, and a
 // final norm: master weights and a momentum of all 8,030,261,248 parameters, AdamW's second moment
 // of those of the ends (Liu et al. 2025, arXiv 2502.16982, §2.2).
