@@ -124,7 +124,9 @@ Bytes most_kept(PipelineShape shape, int stage, std::span<const Bytes> of_chunks
     first = std::min(shape.microbatches, first);
     return first * of_chunks[0] + (all - first) * of_chunks[1];
   };
-  return std::max(with(2 * shape.stages - stage), with(2 * shape.stages - 1 - stage));
+  const Bytes at_turn = with(2 * shape.stages - 1 - stage);
+  if (shape.stages == 1) return at_turn;  // a micro-batch turns back at once
+  return std::max(with(2 * shape.stages - stage), at_turn);
 }
 
 // No bubble when F = B = W.
