@@ -164,18 +164,21 @@ GroupLinks with_attained_inside(CollectiveOperation operation, GroupLinks links,
   return links;
 }
 
-// The algorithms of one operation that are chosen unnamed.
+// The algorithms of one operation.
 using Choices = std::vector<const CollectiveAlgorithm*>;
 const Choices& choices_of(CollectiveOperation operation) {
   static const auto choices = [] {
     std::array<Choices, kCollectiveOperations> all;
     for (const CollectiveAlgorithm* algorithm : collective_algorithms()) {
-      if (algorithm->only_by_name) continue;
       all[static_cast<std::size_t>(algorithm->operation)].push_back(algorithm);
     }
     return all;
   }();
   return choices[static_cast<std::size_t>(operation)];
+}
+
+bool asks_for_its_name(const CollectiveAlgorithm& algorithm, const GroupLinks& links) {
+  return algorithm.only_by_name != nullptr && algorithm.only_by_name(links);
 }
 
 struct Carried {
@@ -186,7 +189,7 @@ struct Carried {
 Carried fastest(CollectiveOperation operation, const GroupLinks& links, Bytes message) {
   Carried best;
   for (const CollectiveAlgorithm* algorithm : choices_of(operation)) {
-    if (!algorithm->applies(links)) continue;
+    if (!algorithm->applies(links) || asks_for_its_name(*algorithm, links)) continue;
     const Seconds time = algorithm->time(links, message);
     if (time < best.time) best = {algorithm, time};
   }

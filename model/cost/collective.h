@@ -30,8 +30,9 @@ struct CollectiveAlgorithm {
   // links there (null: for nobody). Null: bytes leave all the time, as a ring's do (wire_use.h).
   Bytes (*leaving)(const GroupLinks& links, Bytes message) = nullptr;
   double Crowding::*crowded = nullptr;
-  // It needs hardware that no link tells of (reduction in the fabric): never chosen unnamed.
-  bool only_by_name = false;
+  // Links on which it is never chosen unnamed: it needs hardware that no link tells of (reduction
+  // in the fabric), or no library has it there. Null: none.
+  bool (*only_by_name)(const GroupLinks& links) = nullptr;
 };
 
 std::span<const CollectiveAlgorithm* const> collective_algorithms();

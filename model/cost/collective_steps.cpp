@@ -4,10 +4,12 @@
 
 namespace trainyard {
 
-Hop slowest_ring_hop(const GroupLinks& links) {
+RingPace ring_pace(const GroupLinks& links) {
   if (links.domains == 1) return {links.inside_latency, links.inside};
   if (links.ranks_per_domain == 1) return {links.across_latency, links.across};
-  return {std::max(links.inside_latency, links.across_latency),
+  const double inside = links.size - links.domains;
+  const double across = links.domains - 1;
+  return {(inside * links.inside_latency + across * links.across_latency) / (inside + across),
           std::min(links.inside, links.across * links.ranks_per_domain)};
 }
 
@@ -38,6 +40,8 @@ bool applies_always(const GroupLinks& /*links*/) { return true; }
 bool spans_domains(const GroupLinks& links) {
   return links.domains > 1 && links.ranks_per_domain > 1;
 }
+
+bool shares_domains(const GroupLinks& links) { return links.ranks_per_domain > 1; }
 
 bool has_multicast_switch(const GroupLinks& links) { return links.domains == 1 && links.switched; }
 

@@ -1,5 +1,5 @@
-// What the closed forms of model/cost/collectives/ have in common: the slowest hop of a ring, and
-// the two halves, inside the domains and across them, of algorithms that go in rounds of pairs.
+// What the closed forms of model/cost/collectives/ have in common: the step of a ring, and the two
+// halves, inside the domains and across them, of algorithms that go in rounds of pairs.
 // With one domain, or one member in each, every form reduces to the row of handbook §6's table.
 #pragma once
 
@@ -18,13 +18,16 @@ inline Seconds transfer(Bytes bytes, BytesPerSecond bandwidth) {
 // into 8 slots.
 inline constexpr Bytes kPipelineChunk(4.0 * 1024 * 1024 / 8);
 
-// α and B of the slowest hop of a ring in rank order. Between two domains the ring has the shares
-// of all its members there: r·across.
-struct Hop {
+// A step of a ring in rank order: B of the slowest hop, and α in the mean of the n−1 steps of a
+// pass. Chunks run ahead of each other in their slots, so that one's way around is the sum of its
+// hops, not their number times the longest: (n−M)α_i + (M−1)α_x (NCCL's tuner, src/graph/tuning.cc:
+// (nsteps − nInterSteps)·intraLat + nInterSteps·interLat). Between two domains the ring has the
+// shares of all its members there: r·across.
+struct RingPace {
   Seconds latency;
   BytesPerSecond bandwidth;
 };
-Hop slowest_ring_hop(const GroupLinks& links);
+RingPace ring_pace(const GroupLinks& links);
 
 // α of ⌈log₂⌉ rounds: those inside the domains, then those across.
 Seconds logarithmic_latency(const GroupLinks& links);
@@ -42,6 +45,7 @@ BytesPerSecond across_from_first(const GroupLinks& links);
 
 bool applies_always(const GroupLinks& links);
 bool spans_domains(const GroupLinks& links);         // several domains with several members each
+bool shares_domains(const GroupLinks& links);        // several members in each
 bool has_multicast_switch(const GroupLinks& links);  // one domain on an NVLink switch
 
 // NVLS attains less than the link's rate: the rate underestimates its time 1.6-fold (handbook §6,

@@ -22,7 +22,7 @@ std::vector<Transfer> shifted(const GroupLinks& links, int domains, int places, 
 
 TransferRound ring_round(const GroupLinks& links, int repeats, Bytes part) {
   TransferRound round{
-      .repeats = repeats, .latency = slowest_ring_hop(links).latency, .way = Way::all_links};
+      .repeats = repeats, .latency = ring_pace(links).latency, .way = Way::all_links};
   for (int member = 0; member < links.size; ++member) {
     round.transfers.push_back({member, (member + 1) % links.size, part});
   }

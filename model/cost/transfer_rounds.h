@@ -35,8 +35,8 @@ struct TransferRound {
 };
 using TransferRounds = std::vector<TransferRound>;
 
-// Member i sends `part` to member i + 1, all of them at once, around the whole group; inside each
-// domain; among the members of like place in all domains.
+// Member i sends `part` to member i + 1, all of them at once, around the whole group (α in the mean
+// of a pass: RingPace); inside each domain; among the members of like place in all domains.
 TransferRound ring_round(const GroupLinks& links, int repeats, Bytes part);
 TransferRound inside_ring_round(const GroupLinks& links, int repeats, Bytes part);
 TransferRound across_ring_round(const GroupLinks& links, int repeats, Bytes part);

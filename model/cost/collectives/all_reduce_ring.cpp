@@ -5,11 +5,11 @@
 namespace trainyard::collectives {
 namespace {
 
-// 2(n−1)α + 2(n−1)/n · S/B
+// 2(n−1)α + 2(n−1)/n · S/B; over domains 2(n−M)α_i + 2(M−1)α_x
 Seconds time(const GroupLinks& links, Bytes message) {
-  const Hop hop = slowest_ring_hop(links);
+  const RingPace pace = ring_pace(links);
   const int steps = 2 * (links.size - 1);
-  return steps * (hop.latency + message / links.size / hop.bandwidth);
+  return steps * (pace.latency + message / links.size / pace.bandwidth);
 }
 
 TransferRounds rounds(const GroupLinks& links, Bytes message) {

@@ -31,7 +31,7 @@ extern const CollectiveAlgorithm all_reduce_sharp = {
     .applies = crosses_fabric,
     .time = time,
     .rounds = rounds,
-    .only_by_name = true,
+    .only_by_name = applies_always,
 };
 
 }  // namespace trainyard::collectives

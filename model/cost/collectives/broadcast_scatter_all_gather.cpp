@@ -16,9 +16,9 @@ Seconds scatter(const GroupLinks& links, Bytes message) {
 
 // (⌈log₂n⌉ + n−1)α + 2(n−1)/n · S/B
 Seconds time(const GroupLinks& links, Bytes message) {
-  const Hop hop = slowest_ring_hop(links);
+  const RingPace pace = ring_pace(links);
   return scatter(links, message) +
-         (links.size - 1) * (hop.latency + message / links.size / hop.bandwidth);
+         (links.size - 1) * (pace.latency + message / links.size / pace.bandwidth);
 }
 
 TransferRounds rounds(const GroupLinks& links, Bytes message) {

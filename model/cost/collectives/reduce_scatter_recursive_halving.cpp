@@ -1,5 +1,5 @@
 // Reduce-scatter by recursive halving (Thakur et al. 2005), far partners last, when messages are
-// small.
+// small. Unnamed where NCCL has its mirror image (all_gather_recursive_doubling.cpp).
 #include <algorithm>
 
 #include "model/cost/collective.h"
@@ -27,6 +27,7 @@ extern const CollectiveAlgorithm reduce_scatter_recursive_halving = {
     .rounds = rounds,
     .leaving = recursive_leaving,
     .crowded = &Crowding::halving,
+    .only_by_name = shares_domains,
 };
 
 }  // namespace trainyard::collectives

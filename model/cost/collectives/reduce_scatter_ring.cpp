@@ -5,10 +5,10 @@
 namespace trainyard::collectives {
 namespace {
 
-// (n−1)α + (n−1)/n · S/B
+// (n−1)α + (n−1)/n · S/B; over domains (n−M)α_i + (M−1)α_x
 Seconds time(const GroupLinks& links, Bytes message) {
-  const Hop hop = slowest_ring_hop(links);
-  return (links.size - 1) * (hop.latency + message / links.size / hop.bandwidth);
+  const RingPace pace = ring_pace(links);
+  return (links.size - 1) * (pace.latency + message / links.size / pace.bandwidth);
 }
 
 TransferRounds rounds(const GroupLinks& links, Bytes message) {

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "tests/model/cluster/clusters.h"
 #include "tests/model/cost/collectives/example_links.h"
@@ -121,6 +122,21 @@ TEST(CollectiveTime, PrefersFewRoundsForSmallMessages) {
   const GroupLinks links = over_domains(1, 64, 50.0_GBps, 10.0_us);
   EXPECT_EQ(collective_time(all_reduce, links, Bytes(8), {}),
             named_time("recursive-doubling", all_reduce, links, Bytes(8)));
+}
+
+// NCCL's tuner has ring, NVLS and CollNet for these two, and PAT for one rank a node alone
+// (src/graph/tuning.cc): 60 nodes of eight take a ring, 479 hops of it.
+TEST(CollectiveTime, GathersInLogarithmicRoundsUnaskedFromOneRankANodeAlone) {
+  const GroupLinks many = over_domains(8, 60, 50.0_GBps, 12.0_us);
+  const GroupLinks lone = over_domains(1, 60, 50.0_GBps, 12.0_us);
+  for (const auto& [operation, name] :
+       {std::pair{all_gather, "recursive-doubling"}, {reduce_scatter, "recursive-halving"}}) {
+    EXPECT_EQ(collective_algorithm(operation, many, 1.0_GB, {})->name, "ring");
+    EXPECT_EQ(collective_algorithm(operation, many, 1.0_GB, {.algorithm = name})->name, name);
+    EXPECT_EQ(collective_algorithm(operation, lone, Bytes(1e6), {})->name, name);
+    EXPECT_NEAR(collective_time(operation, many, Bytes(0), {}).value(), 420 * 3e-6 + 59 * 12e-6,
+                1e-12);
+  }
 }
 
 TEST(CollectiveTime, InTheFabricIsNeverChosenUnasked) {

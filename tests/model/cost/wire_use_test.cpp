@@ -34,7 +34,7 @@ WireUse use_of(CollectiveOperation operation, std::string_view algorithm, const 
 // second. The eighth of what each member sends goes over its own.
 TEST(WireUse, OfARingIsAllButItsLatency) {
   GroupLinks links = two_domains();
-  links.across_latency = Seconds(2);
+  links.inside_latency = links.across_latency = Seconds(2);
   const WireUse use = use_of(CollectiveOperation::all_gather, "ring", links, 16 * 80);
   EXPECT_NEAR(use.free, 15 * 2.0 / (15 * 2.0 + 15), 1e-9);
   EXPECT_NEAR(use.crossing, 1.0 / 8, 1e-9);

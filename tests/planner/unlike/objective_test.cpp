@@ -256,6 +256,7 @@ TEST(UnlikeObjective, OfReplicasIsTheLeastEnergyOfAllSplitsOfTheBatch) {
     GroupSearchOptions options{.objective = Objective::energy};
     options.space.tensor_parallel = {4};
     options.space.micro_batch = {2};
+    options.space.sequence_parallel = {false};
     options.space.data_parallel = {static_cast<int>(slowness.size())};
     options.space.recompute = {RecomputeChoice{}};
     const auto found = plan_groups(job, options).replicas;
@@ -263,9 +264,9 @@ TEST(UnlikeObjective, OfReplicasIsTheLeastEnergyOfAllSplitsOfTheBatch) {
     std::vector<std::vector<Part>> parts;
     for (const Cluster& cluster : job.cluster.groups) {
       const PreparedJob own = prepare({job.model, cluster, job.training});
-      const Plan plan = make_plan({.tensor_parallel = 4, .schedule = "1f1b", .micro_batch = 2},
-                                  job.model, cluster, job.training)
-                            .value();
+      const PlanRequest request{
+          .tensor_parallel = 4, .sequence_parallel = false, .schedule = "1f1b", .micro_batch = 2};
+      const Plan plan = make_plan(request, job.model, cluster, job.training).value();
       std::vector<Part>& own_parts = parts.emplace_back(1);
       for (int m = 1; m <= 48; ++m) own_parts.push_back(part_of(own, plan, m));
     }

@@ -29,6 +29,10 @@ TEST(GoldenCollectives, OneGibibyteOverEightBySixteen) {
   EXPECT_NEAR(named_time("hierarchical", all_reduce, links, 1.0_GiB).value(), 9.55083e-3, 5e-9);
   const GroupLinks flat = over_domains(1, 128, 50.0_GBps, 10.0_us);
   EXPECT_NEAR(named_time("ring", all_reduce, flat, 1.0_GiB).value(), 45.154e-3, 5e-7);
+  // The same α for all hops of a ring through eight members a domain, which share 50 GB/s.
+  GroupLinks through = over_domains(8, 16, 50.0_GBps / 8, 10.0_us);
+  through.inside_latency = 10.0_us;
+  EXPECT_NEAR(named_time("ring", all_reduce, through, 1.0_GiB).value(), 45.154e-3, 5e-7);
 }
 
 TEST(GoldenCollectives, OneGigabyteOverOneNicOrAllRails) {
@@ -112,6 +116,24 @@ TEST(Collectives, EqualTheHandbooksTableInOneDomain) {
           << row.name << " over " << n;
     }
   }
+}
+
+// NCCL's tuner (src/graph/tuning.cc, commit b647562): (nsteps − nInterSteps)·intraLat +
+// nInterSteps·interLat, nsteps = n − 1 and nInterSteps = M − 1 of an all-gather or reduce-scatter,
+// at Hopper's 3.4 us of NVLink and 14 us of the network: 112·3.4 + 15·14 us over 8 x 16. An
+// all-reduce is both of them.
+TEST(Collectives, ARingHasTheLatencyOfItsHops) {
+  GroupLinks links = over_domains(8, 16, 50.0_GBps, 14.0_us);
+  links.inside_latency = 3.4_us;
+  const auto latency = [&](CollectiveOperation operation) {
+    return named_time("ring", operation, links, Bytes(0)).value();
+  };
+  EXPECT_NEAR(latency(all_gather), 590.8e-6, 1e-12);
+  EXPECT_NEAR(latency(reduce_scatter), 590.8e-6, 1e-12);
+  EXPECT_NEAR(latency(all_reduce), 1181.6e-6, 1e-12);
+  // After a scatter of four rounds across and three inside.
+  EXPECT_NEAR(named_time("scatter-all-gather", broadcast, links, Bytes(0)).value(),
+              590.8e-6 + 4 * 14e-6 + 3 * 3.4e-6, 1e-12);
 }
 
 // All pass a message on at once: 3 µs + 90 MB at 450 GB/s inside a domain, 12 µs + 90 MB at 25 GB/s
