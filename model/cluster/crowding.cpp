@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstdint>
+#include <cstdlib>
 #include <numeric>
 
 #include "model/cluster/tree_hops.h"
@@ -11,12 +13,56 @@
 namespace trainyard {
 namespace {
 
+bool is_one_run(GroupShape group) { return group.run == 0 || group.run == group.size; }
+
+// Of one subtree.
+struct Crossers {
+  std::int64_t groups = 0;
+  double pairs = 0;  // of a member inside and one outside
+  int members = 0;   // most of one group
+};
+
+void add_groups(Crossers& all, int size, std::int64_t groups, std::int64_t members) {
+  if (groups == 0 || members <= 0 || members >= size) return;
+  all.groups += groups;
+  all.pairs += static_cast<double>(groups * members * (size - members));
+  all.members = std::max(all.members, static_cast<int>(members));
+}
+
+// What lies from `first` to `end` of the stride·size ranks that `stride` groups share. With end =
+// a·stride + α, ⌈(end − o)/stride⌉ members of the group at offset o are before it: a, and one more
+// where o < α.
+void add_part(Crossers& all, GroupShape group, std::int64_t first, std::int64_t end) {
+  const std::int64_t stride = group.stride;
+  const std::int64_t members = end / stride - first / stride;
+  const std::int64_t unlike = end % stride - first % stride;
+  add_groups(all, group.size, stride - std::abs(unlike), members);
+  add_groups(all, group.size, std::abs(unlike), members + (unlike > 0 ? 1 : -1));
+}
+
+Crossers crossers(GroupShape group, std::int64_t first, std::int64_t end, std::int64_t blocks) {
+  const std::int64_t block = std::int64_t{group.stride} * group.size;
+  Crossers all;
+  const auto add = [&](std::int64_t of) {
+    const std::int64_t start = of * block;
+    const std::int64_t from = std::max(first, start), to = std::min(end, start + block);
+    if (of < blocks && to - from < block) add_part(all, group, from - start, to - start);
+  };
+  const std::int64_t head = first / block, tail = (end - 1) / block;
+  add(head);
+  if (tail != head) add(tail);
+  return all;
+}
+
+constexpr std::int64_t kMostSubtrees = 4096;
+
 // A tier as a group sees it. The first one is the domain itself.
 struct CrossedTier {
-  int domains = 1;     // of the group, in one subtree
-  double each = 0;     // seconds for each of its domains of which every member sends a byte out
-  double one = 0;      // … of which the first member does
-  double one_sum = 0;  // … of which all NICs together do
+  int domains = 1;      // of the group, in one subtree
+  double each = 0;      // seconds for each of its domains of which every member sends a byte out
+  double one = 0;       // … of which the first member does
+  double one_sum = 0;   // … of which all NICs together do
+  bool aligned = true;  // subtrees begin with every so many domains of a group
 };
 
 // Of a binomial broadcast to `far` further on: messages out of, or into, the subtree of `below`
@@ -29,6 +75,12 @@ int most_in_tree(int all, int below, int far) {
   const int in = std::min({below, far, end - first}) - (far - first);
   const int in_next = std::min({below, far, end - first - below});
   return std::max({0, out, in, in_next});
+}
+
+// The same wherever the subtree begins.
+int most_in_tree(const CrossedTier& tier, int all, int far) {
+  if (!tier.aligned) return std::min({tier.domains, far, all - far});
+  return most_in_tree(all, tier.domains, far);
 }
 
 using CrossedTiers = InlineVector<CrossedTier, 4>;  // more levels than a hierarchy has
@@ -51,6 +103,10 @@ void add_scatter_past(int end, int all, double one, RoundTimes& longest) {
 }
 
 void add_scatter(int all, const CrossedTier& tier, RoundTimes& longest) {
+  if (!tier.aligned) {
+    for (int end = 1; end < all; ++end) add_scatter_past(end, all, tier.one, longest);
+    return;
+  }
   const bool halves = std::has_single_bit(static_cast<unsigned>(all));
   const int last = halves ? tier.domains : all - tier.domains;
   for (int end = tier.domains; end <= last; end += tier.domains) {
@@ -74,7 +130,7 @@ double scatter_time(const CrossedTiers& tiers, int all) {
 double trees_time(const CrossedTiers& tiers, int all) {
   double longest = 0;
   for (const CrossedTier& tier : tiers) {
-    const bool is_half = all / tier.domains == 2 && all > 2;
+    const bool is_half = tier.aligned && all / tier.domains == 2 && all > 2;
     longest = std::max(longest, tier.domains * tier.one_sum * (is_half ? 0.5 : 1));
   }
   return longest;
@@ -89,16 +145,52 @@ double longest_of(const CrossedTiers& tiers, Time time) {
 
 }  // namespace
 
+bool divide_each_other(GroupShape group, int ranks) {
+  if (group.stride % ranks == 0) return true;
+  return ranks % group.stride == 0 && group.size % (ranks / group.stride) == 0;
+}
+
+Straddling straddling(GroupShape group, int ranks, int devices) {
+  const int within = members_within(group, ranks);
+  const Straddling even{static_cast<double>(within), static_cast<double>(group.size - within),
+                        within, true};
+  if (!is_one_run(group) || divide_each_other(group, ranks)) return even;
+  const std::int64_t block = std::int64_t{group.stride} * group.size;
+  const std::int64_t repeat = std::lcm<std::int64_t>(block, ranks);
+  const std::int64_t end = std::min<std::int64_t>(repeat, devices);
+  if (end / ranks > kMostSubtrees) return even;
+  Crossers most;
+  for (std::int64_t first = 0; first < end; first += ranks) {
+    const Crossers here = crossers(group, first, std::min(end, first + ranks), devices / block);
+    most.groups = std::max(most.groups, here.groups);
+    most.pairs = std::max(most.pairs, here.pairs);
+    most.members = std::max(most.members, here.members);
+  }
+  if (most.groups == 0) return even;
+  return {static_cast<double>(ranks) / static_cast<double>(most.groups), most.pairs / ranks,
+          most.members, false};
+}
+
+Straddling straddling_of(const FabricTiers& fabric, const Tier& tier, GroupShape group) {
+  const Tier& domain = fabric.tiers.front();
+  const bool counted = !fabric.rails || divide_each_other(group, domain.ranks);
+  if (&tier != &domain && counted) return straddling(group, tier.ranks, fabric.devices);
+  const int within = members_within(group, tier.ranks);
+  return {static_cast<double>(within), static_cast<double>(group.size - within), within, true};
+}
+
 CrossingTimes crossing_times(const FabricTiers& fabric, GroupShape group, const GroupLinks& links) {
   const int members = links.ranks_per_domain;
   CrossedTiers tiers;
   for (const Tier& tier : fabric.tiers) {
     const int below = members_within(group, tier.ranks);
     if (below == group.size) break;
-    const int domains = std::max(1, below / members);
-    const double each = 1 / (tier.way_out.value() * domains);
+    const Straddling met = straddling_of(fabric, tier, group);
+    const int domains = std::max(1, (met.members + members - 1) / members);
+    const double each = met.aligned ? 1 / (tier.way_out.value() * domains)
+                                    : members / (tier.way_out.value() * met.share);
     const bool own = tiers.empty() || fabric.rails;
-    tiers.push_back({domains, each, own ? each : each / members, each / members});
+    tiers.push_back({domains, each, own ? each : each / members, each / members, met.aligned});
   }
   const int all = links.domains;
   CrossingTimes times;
@@ -108,9 +200,8 @@ CrossingTimes crossing_times(const FabricTiers& fabric, GroupShape group, const 
         tiers, [&](const CrossedTier& tier) { return tier.each * std::min(tier.domains, blocks); });
     times.halving += blocks * shift / links.size;
     times.doubling += shift;
-    times.binomial += longest_of(tiers, [&](const CrossedTier& tier) {
-      return tier.one * most_in_tree(all, tier.domains, far);
-    });
+    times.binomial += longest_of(
+        tiers, [&](const CrossedTier& tier) { return tier.one * most_in_tree(tier, all, far); });
   }
   times.scatter = scatter_time(tiers, all);
   times.trees = trees_time(tiers, all);

@@ -131,7 +131,7 @@ BytesPerSecond out_of_domain(const Cluster& cluster, int nodes) {
   return cut;
 }
 
-// Out of the leaves in a row that so many nodes hang on: one, or one for each rail.
+// Out of the leaves in a row for so many nodes: one, or one for each rail.
 BytesPerSecond out_of_row(const Cluster& cluster, int nodes) {
   const InterNode& inter = cluster.inter;
   const int rails = inter.kind == InterNodeKind::rail ? inter.nics_per_node : 1;
@@ -142,17 +142,27 @@ BytesPerSecond out_of_row(const Cluster& cluster, int nodes) {
   return cut;
 }
 
-// The tier of subtrees of so many nodes: all alike but the last, which may have fewer.
-Tier tier_of(const Cluster& cluster, int nodes, BytesPerSecond limit,
-             BytesPerSecond (*out_of)(const Cluster& cluster, int nodes)) {
+// The tier of subtrees of so many nodes, `least` bytes a second out for each of their devices.
+Tier tier_of(const Cluster& cluster, int nodes, BytesPerSecond limit, BytesPerSecond least) {
+  return {nodes * cluster.devices_per_node, std::min(limit, least * cluster.inter.efficiency),
+          cluster.inter.latency};
+}
+
+// Domains are all alike but the last, which may have fewer nodes.
+Tier domain_tier(const Cluster& cluster, int nodes, BytesPerSecond limit) {
   const auto way_out = [&](int of) {
-    return out_of(cluster, of) / (of * cluster.devices_per_node);
+    return out_of_domain(cluster, of) / (of * cluster.devices_per_node);
   };
   const int rest = cluster.nodes % nodes;
   BytesPerSecond least = way_out(nodes);
   if (rest > 0) least = std::min(least, way_out(rest));
-  return {nodes * cluster.devices_per_node, std::min(limit, least * cluster.inter.efficiency),
-          cluster.inter.latency};
+  return tier_of(cluster, nodes, limit, least);
+}
+
+// Leaves have all their uplinks, however few nodes hang on the last ones.
+Tier row_tier(const Cluster& cluster, int nodes, BytesPerSecond limit) {
+  return tier_of(cluster, nodes, limit,
+                 out_of_row(cluster, nodes) / (nodes * cluster.devices_per_node));
 }
 
 }  // namespace
@@ -196,8 +206,8 @@ FabricTiers fabric_tiers(const Cluster& cluster) {
   read_inside(make_topology(one_domain(cluster)), tiers);
   const BytesPerSecond limit = device_limit(tiers);
   const int domain = nodes_per_domain(cluster), row = nodes_below_leaf(cluster);
-  if (domain < cluster.nodes) tiers.tiers.push_back(tier_of(cluster, domain, limit, out_of_domain));
-  if (row < cluster.nodes) tiers.tiers.push_back(tier_of(cluster, row, limit, out_of_row));
+  if (domain < cluster.nodes) tiers.tiers.push_back(domain_tier(cluster, domain, limit));
+  if (row < cluster.nodes) tiers.tiers.push_back(row_tier(cluster, row, limit));
   return tiers;
 }
 

@@ -21,10 +21,10 @@ bool is_narrow(const Tier& tier, const Tier& domain) {
 
 // What a subtree lets pass of messages that members send to the next ones, each over its own NICs:
 // as much as of a ring, but that on rails those of other members stay idle.
-BytesPerSecond passed_out(const FabricTiers& tiers, const Tier& tier, const GroupLinks& links,
-                          int below, int on_nics) {
+BytesPerSecond passed_out(const FabricTiers& tiers, const GroupLinks& links, BytesPerSecond ring,
+                          int on_nics) {
   const double used = tiers.rails ? static_cast<double>(on_nics) / links.ranks_per_domain : 1;
-  return used * below * tier.way_out;
+  return used * ring;
 }
 
 }  // namespace
@@ -49,9 +49,11 @@ GroupLinks group_links(const FabricTiers& tiers, GroupShape group) {
   for (const Tier& tier : tiers.tiers) {
     const int below = members_within(group, tier.ranks);
     if (below == size) break;
-    ring = std::min(ring, below * tier.way_out);
-    passing = std::min(passing, passed_out(tiers, tier, links, below, on_nics));
-    all_to_all = std::min(all_to_all, tier.way_out * (size - members) / (size - below));
+    const Straddling met = straddling_of(tiers, tier, group);
+    const BytesPerSecond out = met.share * tier.way_out;
+    ring = std::min(ring, out);
+    passing = std::min(passing, passed_out(tiers, links, out, on_nics));
+    all_to_all = std::min(all_to_all, tier.way_out * (size - members) / met.outside);
     links.across_latency = tier.latency;
     if (is_narrow(tier, tiers.tiers.front())) ++links.narrow_levels;
   }

@@ -136,10 +136,10 @@ void add_tree(TopologyGraph& graph, const Cluster& cluster) {
   const auto most = static_cast<double>(out_degree(leaves.front(), graph));
   const std::vector<VertexId> spines =
       add_switches(graph, VertexKind::spine, spines_of(cluster, most));
+  // The last leaves have theirs too, however few nodes hang on them.
+  const BytesPerSecond uplink = cluster.inter.bandwidth * most / cluster.inter.oversubscription /
+                                static_cast<double>(spines.size());
   for (const VertexId leaf : leaves) {
-    const auto ports = static_cast<double>(out_degree(leaf, graph));
-    const BytesPerSecond uplink = cluster.inter.bandwidth * ports / cluster.inter.oversubscription /
-                                  static_cast<double>(spines.size());
     for (const VertexId spine : spines) add_edge(leaf, spine, {uplink, Seconds(0)}, graph);
   }
 }

@@ -38,9 +38,10 @@ struct TopologyGraph;  // model/cluster/topology_graph.h, for those who walk ove
 // An NVLink domain that spans nodes (NVL72) is filled by equal segments of whole nodes where the
 // cluster divides into such (256 devices: four domains of 64), as schedulers place jobs.
 // A fat tree has all NICs of a node on one leaf; a rail-optimised fabric has NIC i of every node on
-// leaf i of its pod, and traffic between unlike indices changes rail inside the node. All spines
-// are one vertex, as what they carry is limited by the leaves' uplinks; with static routing each
-// uplink has a spine to itself. Switches of a torus, dragonfly or graph are leaves.
+// leaf i of its pod, and traffic between unlike indices changes rail inside the node. Leaves have
+// uplinks for as many nodes as they have room for, the part-filled last ones too. All spines are
+// one vertex, as what they carry is limited by these; with static routing each uplink has a spine
+// to itself. Switches of a torus, dragonfly or graph are leaves.
 // Requires: check_fabric(cluster) (model/cluster/fabric_shape.h), devices_per_node and nodes
 // positive, an inter-node kind (with NICs) when there is more than one domain; nvlink-mesh and PCIe
 // end at the node.
@@ -108,8 +109,9 @@ FabricTiers fabric_tiers(const Cluster& cluster);
 // (model/cluster/crowding.h) crosses it more often.
 // A message of a member's own to the next one in another domain takes that member's NICs, of whose
 // ranks all groups' last members are the senders: r·w with their ranks and `w` too.
-// Where group and subtree do not divide each other, the groups that straddle are unlike; all get
-// the links of the worst aligned part (their greatest common divisor in a subtree).
+// Where group and subtree do not divide each other, the groups that straddle are unlike. Above
+// domains those that really cross the end of a subtree share its R·w (straddling()); in a domain
+// all get the links of the worst aligned part (their greatest common divisor in it).
 GroupLinks group_links(const FabricTiers& tiers, GroupShape group);
 
 }  // namespace trainyard

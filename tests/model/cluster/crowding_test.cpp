@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <tuple>
+
 #include "tests/model/cluster/clusters.h"
 #include "tests/model/cost/collectives/example_links.h"
 
@@ -86,6 +89,50 @@ TEST(Crowding, KnowsThreeNodesALeaf) {
   const double ring = 5 * (kAcross + 1 / 300.0);
   EXPECT_NEAR(seconds(cluster, {8, 6}, broadcast, "scatter-all-gather"),
               3 * kAcross + 3 / 300.0 + 1 / 300.0 + 1 / 300.0 + ring, 1e-12);
+}
+
+// Counted member by member.
+Straddling counted(GroupShape group, int ranks, int devices) {
+  const int block = group.stride * group.size;
+  int groups = 0, members = 0;
+  double pairs = 0;
+  for (int first = 0; first < devices; first += ranks) {
+    int groups_here = 0;
+    double pairs_here = 0;
+    for (int sibling = 0; sibling < devices / block * group.stride; ++sibling) {
+      int inside = 0;
+      for (int i = 0; i < group.size; ++i) {
+        const int rank = sibling / group.stride * block + sibling % group.stride + i * group.stride;
+        inside += first <= rank && rank < first + ranks ? 1 : 0;
+      }
+      if (inside == 0 || inside == group.size) continue;
+      ++groups_here;
+      pairs_here += inside * (group.size - inside);
+      members = std::max(members, inside);
+    }
+    groups = std::max(groups, groups_here);
+    pairs = std::max(pairs, pairs_here);
+  }
+  return {static_cast<double>(ranks) / groups, pairs / ranks, members, false};
+}
+
+TEST(Straddling, IsThatOfItsMembersOneByOne) {
+  for (const auto& [group, ranks, devices] : {std::tuple{GroupShape{8, 63}, 256, 504},
+                                              {{8, 65}, 256, 520},
+                                              {{8, 3}, 256, 504},
+                                              {{24, 21}, 256, 504},
+                                              {{6, 9}, 256, 1026},
+                                              {{1, 3}, 8, 24},
+                                              {{5, 7}, 32, 140},
+                                              {{8, 64}, 256, 512},
+                                              {{64, 4}, 32, 512}}) {
+    const Straddling expected = counted(group, ranks, devices);
+    const Straddling found = straddling(group, ranks, devices);
+    EXPECT_DOUBLE_EQ(found.share, expected.share) << group.stride << " x " << group.size;
+    EXPECT_DOUBLE_EQ(found.outside, expected.outside) << group.stride << " x " << group.size;
+    EXPECT_EQ(found.members, expected.members) << group.stride << " x " << group.size;
+  }
+  EXPECT_TRUE(straddling({8, 64}, 256, 512).aligned);
 }
 
 TEST(Crowding, IsExactlyNoneWhereNicsDecide) {

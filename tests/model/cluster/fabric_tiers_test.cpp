@@ -133,6 +133,15 @@ TEST(FabricTiers, OfManyNodesAreThoseOfFew) {
   EXPECT_EQ(fabric_tiers(many).devices, 1 << 30);
 }
 
+// A leaf for four nodes has uplinks for four, at a quarter of their 32 NICs' sum 400 GB/s, also
+// where only the ninth node hangs on it.
+TEST(FabricTiers, ALeafThatIsNotFullHasAllItsUplinks) {
+  for (const Cluster& cluster : {fat_tree_cluster(9, 4, 4), rail_cluster(9, 4, 4)}) {
+    EXPECT_NEAR(maximum_flow_out(make_topology(cluster), 72, 64, 72), 400e9, 1e-6 * 400e9);
+    EXPECT_DOUBLE_EQ(tiers_of(cluster).tiers[1].way_out.value(), 12.5e9);
+  }
+}
+
 TEST(FabricTiers, OneDomainHasNone) {
   EXPECT_TRUE(tiers_of(fat_tree_cluster(1, 32, 1)).tiers.empty());
   EXPECT_TRUE(tiers_of(nvl72_cluster(18)).tiers.empty());

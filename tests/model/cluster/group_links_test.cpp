@@ -304,6 +304,48 @@ TEST_P(GroupLinksOf, DoublingTakesAsLongAsItsFlowsOverTheGraph) {
   EXPECT_NEAR(doubling_of(links), routed, 1e-9 * routed);
 }
 
+// Groups that straddle leaves: what is counted flow by flow.
+TEST(GroupLinks, OfGroupsThatStraddleLeavesHaveTheirRingsAndAllToAllsOverTheGraph) {
+  for (const RoutedCase& straddling :
+       {RoutedCase{"three_over_four", fat_tree_cluster(12, 4, 16), 8, 3},
+        RoutedCase{"six_over_four", fat_tree_cluster(12, 4, 16), 8, 6},
+        RoutedCase{"three_over_four_rails", rail_cluster(12, 4, 16), 8, 3},
+        RoutedCase{"whole_nodes", fat_tree_cluster(12, 4, 16), 1, 48},
+        RoutedCase{"far_apart", fat_tree_cluster(12, 4, 16), 24, 4},
+        RoutedCase{"part_filled", fat_tree_cluster(10, 4, 16), 8, 5}}) {
+    const auto& [name, cluster, stride, size] = straddling;
+    Router ring(cluster), all_to_all(cluster);
+    for (const auto& group : sibling_groups(cluster.devices(), stride, size)) {
+      for (std::size_t i = 0; i < group.size(); ++i) {
+        ring.send(group[i], group[(i + 1) % group.size()], 1e9);
+        for (const int to : group) all_to_all.send(group[i], to, 1e9 / size);
+      }
+    }
+    const GroupLinks links = group_links(tiers_of(cluster), {stride, size});
+    EXPECT_NEAR(1e9 / (links.across.value() * links.ranks_per_domain), ring.time(),
+                1e-9 * ring.time())
+        << name;
+    const double leaving = 1e9 * (size - links.ranks_per_domain) / size;
+    EXPECT_NEAR(leaving / links.across_all_to_all.value(), all_to_all.time(),
+                1e-9 * all_to_all.time())
+        << name;
+  }
+}
+
+// 63 nodes under leaves of 32 with a quarter of the NICs' sum above them. A ring of each of eight
+// siblings crosses: a leaf's 32·8/4 NICs are more than the one that each has in a node. An
+// all-to-all sends 32·31 of a member's parts over them, at 64 nodes 32·32.
+TEST(GroupLinks, OfOneNodeFewerAreThoseOfFullLeaves) {
+  const GroupLinks full = group_links(tiers_of(rail_cluster(64, 32, 4)), {8, 64});
+  const GroupLinks fewer = group_links(tiers_of(rail_cluster(63, 32, 4)), {8, 63});
+  EXPECT_DOUBLE_EQ(full.across.value(), kNic);
+  EXPECT_DOUBLE_EQ(fewer.across.value(), kNic);
+  EXPECT_DOUBLE_EQ(full.across_all_to_all.value(), kNic / 4 * 63 / 32);
+  EXPECT_DOUBLE_EQ(fewer.across_all_to_all.value(), kNic / 4 * 62 / 31);
+  const GroupLinks more = group_links(tiers_of(rail_cluster(65, 32, 4)), {8, 65});
+  EXPECT_DOUBLE_EQ(more.across.value(), kNic);
+}
+
 // Groups of six nodes over leaves of four, and of four over leaves of six: some straddle two.
 TEST(GroupLinks, OfGroupsThatStraddleLeavesAreNeverTooFast) {
   for (const RoutedCase& straddling :
@@ -326,6 +368,8 @@ INSTANTIATE_TEST_SUITE_P(
                     RoutedCase{"oversubscribed_data", fat_tree_cluster(8, 2, 4), 8, 8},
                     RoutedCase{"oversubscribed_far", fat_tree_cluster(8, 2, 4), 16, 4},
                     RoutedCase{"oversubscribed_two_a_node", fat_tree_cluster(8, 4, 3), 4, 16},
+                    RoutedCase{"part_filled_leaf", fat_tree_cluster(7, 4, 4), 8, 7},
+                    RoutedCase{"part_filled_leaf_on_rails", rail_cluster(7, 4, 4), 8, 7},
                     RoutedCase{"heavily_oversubscribed", fat_tree_cluster(8, 2, 16), 4, 16},
                     RoutedCase{"expert_groups", fat_tree_cluster(8, 4, 2), 1, 16},
                     RoutedCase{"rail_data", rail_cluster(8, 2, 4), 8, 8},
