@@ -6,15 +6,17 @@ namespace trainyard {
 namespace {
 
 // Gradients alive in an operator's backward pass: of its output and its input, in 16 bits; of an
-// unfused attention core two score matrices, behind dropout and before it: softmax's backward pass
-// writes over its gradient (Megatron-LM, fused_kernels/scaled_masked_softmax_cuda.cu).
+// unfused attention core two score matrices, behind dropout and before it (softmax's backward pass
+// writes over its gradient: Megatron-LM, fused_kernels/scaled_masked_softmax_cuda.cu), and beside
+// them a third that the scores' GEMM has as its input (core/transformer/dot_product_attention.py,
+// matmul_input_buffer, of the global memory buffer).
 Bytes gradient_bytes(const Training& training, const Operator& op) {
   const double element = training.precision.activation_bytes;
   if (op.cls == OperatorClass::attention) {
     const AttentionShape& a = op.attention;
     const double rows = a.batch * a.heads * a.queries;
     const double width = training.stack.flash_attention ? 2 * (a.query_head_dim + a.value_head_dim)
-                                                        : 2 * a.keys / a.blocks;
+                                                        : 3 * a.keys / a.blocks;
     return Bytes(rows * width * element);
   }
   return Bytes(op.gemm.m * (op.gemm.n + op.gemm.k) * op.gemm.groups * element);

@@ -33,9 +33,10 @@ int score_buffer(NetworkUnit& unit, std::string_view name, const AttentionShape&
   return scores;
 }
 
-// An unfused core's gradients of the scores, behind dropout and before it: there while it runs, and
-// nobody else's (softmax's backward pass writes over its gradient: Megatron-LM,
-// fused_kernels/scaled_masked_softmax_cuda.cu).
+// An unfused core's gradients of the scores, behind dropout and before it, and the matrix that the
+// scores' GEMM has as its input: there while it runs, and nobody else's (Megatron-LM:
+// fused_kernels/scaled_masked_softmax_cuda.cu, whose backward pass writes over its gradient;
+// core/transformer/dot_product_attention.py, matmul_input_buffer).
 class ScoreGradients {
  public:
   ScoreGradients(NetworkUnit& unit, const AttentionShape& shape) : unit_(unit) {
@@ -43,7 +44,7 @@ class ScoreGradients {
     const auto columns =
         static_cast<std::int64_t>(shape.heads) * static_cast<std::int64_t>(shape.keys);
     buffer_ = unit.lowering().activation(
-        "score gradients", static_cast<std::int64_t>(shape.batch * shape.queries), 2 * columns);
+        "score gradients", static_cast<std::int64_t>(shape.batch * shape.queries), 3 * columns);
     wait_with(creates(buffer_));
   }
   void end() const {
