@@ -249,20 +249,6 @@ Bytes back_at_work(const PreparedJob& job, const Plan& plan, const StageCosts& c
                   back_between_halves(plan, costs, stage, index) / chunks_held(shape) + more);
 }
 
-// What is no longer there while the first layers of a stage are repeated: all that the others kept
-// of the micro-batch that turns back, whose backward passes come before theirs.
-Bytes gone_before_repeated(const Plan& plan, const StageCosts& costs, const StageParameters& stage,
-                           int index) {
-  const Recompute recompute = recompute_of(plan, index);
-  const bool in_parts = splits_backward(*plan.schedule, plan.pipeline_parallel) ||
-                        chunks_held(pipeline_shape(plan)) > 1;
-  if (recompute.mode != RecomputeMode::full || in_parts || !on_device(plan.offload.activations)) {
-    return Bytes(0);
-  }
-  const double repeated = full_recompute_share(recompute, stage.layers);
-  return (1 - repeated) * saved_by_stage(costs, stage, {});
-}
-
 // Of the largest layer of a stage whose states come from elsewhere: what comes for its backward
 // pass, in this order, and what it makes.
 struct LayerBytes {
@@ -420,9 +406,7 @@ AtHead fullest_at_head(const LogitsAtHead& logits, const StatesHere& states) {
 // recomputed or fetched) are never alive together: the peak has the larger of the two.
 void add_transients(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
                     const StageParameters& stage, int index, StageMemory& memory) {
-  // Together with the gradients of a layer that is not repeated, at the least.
-  const Bytes recomputed = std::max(Bytes(0), back_at_work(job, plan, costs, stage, index) -
-                                                  gone_before_repeated(plan, costs, stage, index));
+  const Bytes recomputed = back_at_work(job, plan, costs, stage, index);
   const Bytes gradients = largest_gradients(costs, stage);
   const StatesHere states = states_here(job, plan, costs, stage);
   const WholeParameters whole(job.job.training, plan, stage);

@@ -258,30 +258,6 @@ TEST(StageMemory, CountsTheLayersOfEachChunkInFlight) {
   }
 }
 
-// Handbook §7: the peak is a maximum over time. Backward takes the layers from the last; those that
-// are not repeated come first, each with all that it keeps there, and leave nothing behind. Then
-// the repeated ones: their inputs, and all of the one at work.
-TEST(StageMemory, RepeatsTheFirstLayersWhenTheOthersAreGone) {
-  const PreparedJob job = llama_8b_on_h100();
-  for (const int repeated : {2, 16, 31}) {
-    const PlanRequest request{.recompute = {RecomputeMode::full, repeated}};
-    const Plan plan = legal_plan(job, request);
-    const SavedBytes saved = layer_cost(job, plan, plan_links(job, plan), {}).saved;
-    const double input = saved.input_only.value(), all = saved.everything.value();
-    double most = 0;
-    for (int layer = job.job.model.layers - 1; layer >= 0; --layer) {
-      const double kept = std::max(0, layer + 1 - repeated) * all;
-      const double at_work = layer < repeated ? all : 0;
-      most = std::max(most, std::min(layer + 1, repeated) * input + kept + at_work);
-    }
-    const Estimate priced = estimate(job, plan);
-    const MemoryByKind& peak = priced.stages.front().memory.at_peak;
-    const double head = head_cost(job, plan, plan_links(job, plan)).saved.everything.value();
-    EXPECT_NEAR((peak.activations + peak.recomputation).value() - head, most, 1e-9 * most)
-        << repeated;
-  }
-}
-
 // The most that the passes of a stage keep: a forward pass `kept`, an input gradient all of it
 // until the weight gradient, a whole backward pass nothing. In what a stage has for one
 // micro-batch.
