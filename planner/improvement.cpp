@@ -495,11 +495,13 @@ class Improver {
     auto problem = plan.pipeline_parallel > 1 ? problem_of(plan, orders) : std::nullopt;
     if (!problem) return even_bound(plan);
     problem->fill = 0;
-    // Layers may move between a stage's chunks to those that have fewer micro-batches in flight.
-    for (AllocatedStage& stage : problem->stages) stage.in_flight_by_layers.clear();
-    if (orders == PassOrders::any) {
+    // Layers may move between a stage's chunks to those that have fewer micro-batches in flight:
+    // all chunks have the one that turns back.
+    const bool chunked = chunks_held(pipeline_shape(plan)) > 1;
+    if (orders == PassOrders::any || chunked) {
       for (AllocatedStage& stage : problem->stages) {
         stage.in_flight = 1;
+        stage.in_flight_by_layers.clear();
         stage.past_input_gradient = 0;
       }
     }

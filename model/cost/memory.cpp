@@ -51,8 +51,8 @@ Bytes kept_of(const SavedBytes& saved, Recompute recompute, double repeated) {
 }
 
 // What a micro-batch keeps in each chunk of a stage: of its layers, of those of multi-token
-// prediction in the network's last chunk, and of the embedding in its first. Of a stage's layers
-// the first are repeated.
+// prediction in the network's last chunk, and of the embedding in its first. Of all chunks of a
+// stage the same share is repeated.
 class KeptInChunks {
  public:
   KeptInChunks(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
@@ -62,7 +62,8 @@ class KeptInChunks {
         costs_(costs),
         stage_(stage),
         index_(index),
-        recompute_(recompute_of(plan, index)) {}
+        recompute_(recompute_of(plan, index)),
+        repeated_(full_recompute_share(recompute_, stage.layers)) {}
 
   // By all micro-batches in flight, at the most.
   Bytes in_flight(bool with_embedding) const {
@@ -76,12 +77,10 @@ class KeptInChunks {
     }
     const LayersOfChunks layers(plan_, job_.job.model.layers);
     InlineVector<Bytes, kMostChunks> of_chunks;
-    int before = 0;
     for (int chunk = 0; chunk < held; ++chunk) {
       const int position = layer_chunk_of(shape, {index_, chunk});
-      of_chunks.push_back(of_layers(layers, position, before));
+      of_chunks.push_back(of_layers(layers, position));
       if (position == 0) of_chunks.back() += of_embedding;
-      before += layers[position];
     }
     return most_kept(*plan_.schedule, shape, index_, {of_chunks.begin(), of_chunks.size()});
   }
@@ -89,8 +88,7 @@ class KeptInChunks {
  private:
   static constexpr int kMostChunks = 128;  // of more, on one stage, the mean is as good
 
-  // Of the chunk there, with so many of the stage's layers before it.
-  Bytes of_layers(const LayersOfChunks& layers, int position, int before) const {
+  Bytes of_layers(const LayersOfChunks& layers, int position) const {
     StageParameters chunk;
     chunk.layers = layers[position];
     if (job_.only_kind) {
@@ -102,12 +100,12 @@ class KeptInChunks {
       chunk.kinds[kMtpKind] = job_.job.model.mtp_layers;
       chunk.layers += job_.job.model.mtp_layers;
     }
-    if (recompute_.mode != RecomputeMode::full || recompute_.full_layers == 0) {
-      return saved_by_stage(costs_, chunk, recompute_);
+    Bytes kept;
+    for (std::size_t kind = 0; kind < chunk.kinds.size(); ++kind) {
+      if (chunk.kinds[kind] == 0) continue;
+      kept += kept_of(costs_.layers[kind].saved, recompute_, repeated_) * chunk.kinds[kind];
     }
-    const int repeated = std::clamp(recompute_.full_layers - before, 0, chunk.layers);
-    return saved_by_stage(costs_, chunk,
-                          {repeated > 0 ? RecomputeMode::full : RecomputeMode::none, repeated});
+    return kept;
   }
 
   const PreparedJob& job_;
@@ -116,6 +114,7 @@ class KeptInChunks {
   const StageParameters& stage_;
   int index_;
   Recompute recompute_;
+  double repeated_;
 };
 
 // Of a rank.

@@ -58,12 +58,13 @@ PassTimes passes_of(const LayerCost& layer) {
           .weight_gradient = layer.weight_gradient.total()};
 }
 
-// Of so many layers dealt to a stage. Last first, then first, so that the ends of the network are
-// reached last.
+// Of so many layers dealt to a stage. The longer ones are its last chunks, which have the fewest
+// micro-batches in flight; its first where the head is at the end of its last.
 std::vector<int> chunks_of_stage(PipelineShape shape, int stage, int layers) {
   std::vector<int> chunks(at(shape.chunks), layers / shape.chunks);
+  const bool before_head = shape.route == Route::loop && stage + 1 == shape.stages;
   for (int turn = 0; turn < layers % shape.chunks; ++turn) {
-    ++chunks[at(stage == 0 ? shape.chunks - 1 - turn : turn)];
+    ++chunks[at(before_head ? turn : shape.chunks - 1 - turn)];
   }
   return chunks;
 }
