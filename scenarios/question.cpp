@@ -118,6 +118,7 @@ SearchOptions search_options(const Scenario& scenario) {
   if (scenario.plan) {
     options.base = *scenario.plan;
     options.base.layers_per_stage.clear();
+    options.base.recompute = {};
     options.base.recompute_per_stage.clear();
     options.base.passes = nullptr;
     options.base.sharding_group.reset();
