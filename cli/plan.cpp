@@ -20,7 +20,7 @@
 #include "planner/findings/baseline.h"
 #include "planner/findings/confirm.h"
 #include "planner/findings/refusal.h"
-#include "planner/improvement.h"
+#include "planner/improved_search.h"
 #include "planner/rank_orders.h"
 #include "scenarios/output.h"
 #include "scenarios/write/groups.h"
@@ -339,10 +339,9 @@ Expected<void> write_first(const PlanOptions& options, const SearchResult& resul
 // fits, nothing was played.
 Expected<void> write_best(const PlanOptions& options, const Question& question,
                           const SearchResult& result, PlanFindings& findings) {
-  const Stack& stack = question.job.job.training.stack;
   const bool played = options.confirm > 0 && !result.plans.empty();
   const bool improved = findings.improvement_fits() && !played &&
-                        runs_order(stack, findings.improvement->candidate.plan);
+                        runs_order(question.job.job, findings.improvement->candidate.plan);
   if (options.out.empty() || (result.plans.empty() && !improved)) return {};
   findings.written = WrittenPlan{options.out.string(), improved};
   return write_plan(options,
@@ -410,14 +409,6 @@ int print_answer(const PlanOptions& options, const Question& question, SearchRes
   return print(plan_report(question, answer, style_for(stdout)), status);
 }
 
-// The improvement looks at more plans than are shown, and at degrees whose layers no list has
-// dealt.
-SearchOptions with_kept_for_improvement(SearchOptions options) {
-  options.top = std::max(options.top, kImprovedAmong);
-  options.keeps_to_deal = !options.second && options.base.layers_per_stage.empty();
-  return options;
-}
-
 std::string why_nothing(const Question& question, const SearchOptions& options) {
   const std::string none = "no plan of the space is legal for this job";
   const auto why = why_none_is_legal(question.job, options.space, options.base);
@@ -425,6 +416,7 @@ std::string why_nothing(const Question& question, const SearchOptions& options) 
 }
 
 int run(const PlanOptions& options) {
+  const InterruptOnTermination as_interrupt;
   std::vector<PinnedKey> pinned;
   if (options.explain) {
     auto parsed = parse_pinned_keys(*options.explain);

@@ -1,6 +1,7 @@
 #include "planner/improvement.h"
 
 #include <algorithm>
+#include <chrono>
 #include <iterator>
 #include <limits>
 #include <set>
@@ -50,7 +51,8 @@ bool may_reorder(const PreparedJob& job, const SearchOptions& options, const Pla
         const Schedule* schedule = find_schedule(name);
         return schedule != nullptr && schedule->splits_backward;
       });
-  return splits && options.space.schedule.empty() && plan.pipeline_parallel > 1 &&
+  const bool runs_lists = job.job.training.stack.limits.pass_lists;
+  return splits && runs_lists && options.space.schedule.empty() && plan.pipeline_parallel > 1 &&
          plan.virtual_stages == 1 && plan.schedule->route == Route::loop;
 }
 
@@ -126,12 +128,19 @@ class Improver {
   }
 
   bool interrupted() const {
-    return options_.interrupted != nullptr && options_.interrupted->load();
+    if (options_.interrupted != nullptr && options_.interrupted->load()) return true;
+    return options_.time_limit > Seconds(0) && elapsed() >= options_.time_limit;
   }
 
   std::optional<Improvement> best() && { return std::move(best_); }
 
  private:
+  using Clock = std::chrono::steady_clock;
+
+  Seconds elapsed() const {
+    return Seconds(std::chrono::duration<double>(Clock::now() - start_).count());
+  }
+
   std::optional<AllocationProblem> problem_of(const Plan& plan, PassOrders orders) const {
     return as_named(plan, allocation_problem(job_, plan, orders));
   }
@@ -305,7 +314,8 @@ class Improver {
     for (const int group : sharding_groups_of(plan)) {
       PlanRequest request = base;
       request.sharding_group = group;
-      if (group != plan.sharding_group) offer_request(request, change);
+      const bool offered = offers_group(job_.job.training.stack, group, plan.context_parallel);
+      if (group != plan.sharding_group && offered) offer_request(request, change);
     }
   }
 
@@ -323,7 +333,7 @@ class Improver {
     const bool splits =
         may_reorder(job_, options_, plan) && plan.offload.activations == OffloadTarget::none;
     if (interrupted() || !splits) return;
-    const bool barrier = options_.base.optimizer_barrier.value_or(false);
+    const bool barrier = barrier_of_found_order(job_.job.training.stack, options_.base);
     auto ordered = with_found_order(job_, plan, barrier, options_.interrupted);
     if (!ordered) return;
     change.candidate.plan = *std::move(ordered);
@@ -441,14 +451,19 @@ class Improver {
     ++taken_;
   }
 
-  bool runs(const Candidate& candidate) const {
-    return runs_order(job_.job.training.stack, candidate.plan);
+  bool runs(const Candidate& candidate) const { return runs_order(job_.job, candidate.plan); }
+
+  // What a plan says of its layers: as the scenario names it, or as the software runs it.
+  bool may_be(const Plan& plan) const {
+    const bool named = !options_.base.layers_per_stage.empty();
+    return may_repeat(options_.space, job_.job.training.stack, plan) &&
+           (named || offers_chunks(job_.job, plan));
   }
 
   // What the stack is not known to run stands behind what it runs.
   bool is_best(const Candidate& candidate) const {
     if (!is_better(candidate, first_)) return false;
-    if (!may_repeat(options_.space, job_.job.training.stack, candidate.plan)) return false;
+    if (!may_be(candidate.plan)) return false;
     if (!best_) return true;
     const Candidate& best = best_->candidate;
     const bool as_feasible = candidate.estimate.feasible == best.estimate.feasible;
@@ -541,6 +556,7 @@ class Improver {
   const SearchOptions& options_;
   const Evaluator& evaluate_;
   const Candidate& first_;
+  const Clock::time_point start_ = Clock::now();
   std::optional<Improvement> best_;
   int taken_ = 0;  // changes that were the best so far
   bool settled_ = false;
@@ -564,20 +580,6 @@ std::vector<std::size_t> improvement_order(const std::vector<Candidate>& plans) 
 }
 
 }  // namespace
-
-std::optional<std::size_t> place_of_changed(const Improvement& improvement,
-                                            const std::vector<Candidate>& plans) {
-  for (std::size_t i = 0; i < plans.size(); ++i) {
-    if (same_choices(plans[i].plan, improvement.of)) return i;
-  }
-  return std::nullopt;
-}
-
-bool same_split(const Plan& a, const Plan& b) {
-  return a.tensor_parallel == b.tensor_parallel && a.context_parallel == b.context_parallel &&
-         a.pipeline_parallel == b.pipeline_parallel && a.expert_parallel == b.expert_parallel &&
-         a.expert_tensor_parallel == b.expert_tensor_parallel && a.data_parallel == b.data_parallel;
-}
 
 std::optional<Improvement> improve(const PreparedJob& job, const SearchOptions& options,
                                    const std::vector<Candidate>& plans, const Evaluator& evaluate,

@@ -40,7 +40,7 @@ bool same_split(const Plan& a, const Plan& b);
 // nothing: there is none. An order of the ranks that the stack is not known to run is taken only
 // where no other change gains. Beside them `to_deal` (SearchResult::to_deal) under every named
 // schedule, as the dynamic program deals them. `options` are those of the search; once interrupted,
-// the best so far.
+// or after its time limit, the best so far.
 std::optional<Improvement> improve(const PreparedJob& job, const SearchOptions& options,
                                    const std::vector<Candidate>& plans, const Evaluator& evaluate,
                                    const std::vector<Plan>& to_deal = {});

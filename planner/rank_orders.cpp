@@ -61,7 +61,15 @@ bool is_software(const Stack& stack) {
          !offload.states.empty() || !offload.all.empty();
 }
 
-bool runs_order(const Stack& stack, const Plan& plan) {
+bool leaves_replicas(const Transformer& model, const Plan& plan, std::string_view order) {
+  if (order.ends_with("pp") || plan.pipeline_parallel == 1) return true;
+  const int experts =
+      model.experts > 0 ? plan.expert_parallel * plan.expert_tensor_parallel : plan.tensor_parallel;
+  return experts == plan.tensor_parallel * plan.context_parallel;
+}
+
+bool runs_order(const Job& job, const Plan& plan) {
+  const Stack& stack = job.training.stack;
   if (!is_software(stack)) return true;
   std::vector<std::string> known = stack.rank_orders;
   if (known.empty()) known.push_back(PlanRequest().rank_order);
@@ -69,7 +77,7 @@ bool runs_order(const Stack& stack, const Plan& plan) {
   return std::ranges::any_of(known, [&](const std::string& order) {
     Plan other = plan;
     other.rank_order = order;
-    return dimensions_of(other).several == own.several;
+    return dimensions_of(other).several == own.several && leaves_replicas(job.model, plan, order);
   });
 }
 

@@ -3,10 +3,11 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "model/job.h"
 #include "model/plan/plan.h"
-#include "model/workload/stack.h"
 
 namespace trainyard {
 
@@ -17,6 +18,10 @@ std::vector<std::string> other_rank_orders(const Plan& plan);
 // anything.
 bool is_software(const Stack& stack);
 // Whether the stack is known to lay the plan's ranks out so.
-bool runs_order(const Stack& stack, const Plan& plan);
+bool runs_order(const Job& job, const Plan& plan);
+// Whether experts leave the replicas that Megatron-Core asks for under this order: where the
+// pipeline is not laid out last, as many as the rest of the network. It gives a dense network
+// experts of the tensor-parallel ranks.
+bool leaves_replicas(const Transformer& model, const Plan& plan, std::string_view order);
 
 }  // namespace trainyard

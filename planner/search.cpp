@@ -9,6 +9,7 @@
 #include "model/first_exception.h"
 #include "planner/bound/bound.h"
 #include "planner/findings/baseline.h"
+#include "planner/offered.h"
 #include "planner/planner.h"
 #include "planner/request.h"
 #include "planner/search/enumeration.h"
@@ -98,6 +99,7 @@ void offer_baselines(SharedSearch& shared) {
   const auto offer = [&](const Expected<Candidate>& baseline) {
     if (!baseline || !baseline->estimate.feasible) return;
     if (is_among(shared.candidates(), baseline->plan)) return;
+    if (!offers(shared.job.job, baseline->plan)) return;
     const Values values{value(options.objective, *baseline),
                         options.second ? value(*options.second, *baseline) : 0};
     shared.offer(values, baseline->plan, baseline->estimate);
@@ -173,38 +175,47 @@ std::vector<SearchNode> below_best(const SharedSearch& shared, std::vector<Searc
   return nodes;
 }
 
-std::vector<Plan> plans_to_deal(const SharedSearch& shared, const std::vector<SearchNode>& nodes) {
+// Of one degrees and micro-batch, under every sharding.
+void add_sharded(const SharedSearch& shared, const SearchNode& node, PlanRequest request,
+                 std::vector<Plan>& plans) {
   const Job& job = shared.job.job;
+  const Degrees& degrees = shared.space.degrees[node.degrees];
+  const std::vector<Sharding>& shardings = shared.space.shardings[degrees.shardings];
+  for (std::size_t i = 0; i < shardings.size(); ++i) {
+    if (shardings[i].on_device != i || shardings[i].over_all != i) continue;
+    set_sharding(shardings[i], request);
+    auto sharded = plan_if_legal(request, job.model, job.cluster, job.training);
+    if (sharded) plans.push_back(*std::move(sharded));
+  }
+}
+
+// With recomputation that the space has: what it names, else none, for stages that repeat
+// something where that is dealt.
+std::vector<Plan> plans_to_deal(const SharedSearch& shared, const std::vector<SearchNode>& nodes) {
+  const SearchSpace& asked = shared.options.space;
+  std::vector<RecomputeChoice> choices = {RecomputeChoice()};
+  if (!asked.recompute.empty()) choices = shared.space.recomputes;
   std::vector<Plan> plans;
   for (const SearchNode& node : nodes) {
     const Degrees& degrees = shared.space.degrees[node.degrees];
     const ShapeRange& range = shared.space.ranges[degrees.shapes][node.range];
     const auto plan = plan_of_node(shared.job, shared.space, degrees, range, shared.options.base);
     if (!plan) continue;
-    const std::vector<Sharding>& shardings = shared.space.shardings[degrees.shardings];
-    for (std::size_t i = 0; i < shardings.size(); ++i) {
-      if (shardings[i].on_device != i || shardings[i].over_all != i) continue;
+    for (const RecomputeChoice& choice : choices) {
+      if (!choice.is_for(degrees.pipeline)) continue;
       PlanRequest request = request_of(*plan);
-      set_sharding(shardings[i], request);
-      auto sharded = plan_if_legal(request, job.model, job.cluster, job.training);
-      if (sharded) plans.push_back(*std::move(sharded));
+      set_recompute(choice, request);
+      add_sharded(shared, node, std::move(request), plans);
     }
   }
   return plans;
 }
 
-}  // namespace
-
-Evaluator analytic_evaluator(const PreparedJob& job) {
-  const auto estimator = std::make_shared<const Estimator>(job);
-  return [estimator](const Plan& plan, Estimate& out) { estimator->estimate(plan, out); };
-}
-
-SearchResult search(const PreparedJob& job, const SearchOptions& options,
-                    const Evaluator& evaluate) {
+SearchResult search_once(const PreparedJob& job, const SearchOptions& options,
+                         const Evaluator& evaluate, NamedStages stages) {
   const TimeLimit limit(options);
-  const Enumeration space =
-      enumerate(job, options.space, options.base, [&limit] { return limit.is_half_over(); });
+  const Enumeration space = enumerate(
+      job, options.space, options.base, [&limit] { return limit.is_half_over(); }, stages);
   const SearchOptions with_rest = limit.options_for_rest();
   SharedSearch shared(job, with_rest, evaluate, space, Aim::best);
   Looked looked = run(shared);
@@ -238,6 +249,35 @@ SearchResult search(const PreparedJob& job, const SearchOptions& options,
     result.to_deal = plans_to_deal(shared, nodes);
   }
   return result;
+}
+
+// Whether the section names ZeRO stages of which the stack runs some with some degrees only.
+bool stages_ask_for_degrees(const Stack& stack, const SearchSpace& space) {
+  const StackLimits& limits = stack.limits;
+  return !space.zero_stage.empty() &&
+         !(stack.zero_stages.empty() && stack.pipeline_zero_stages.empty() &&
+           limits.tensor_zero_stages.empty() && limits.context_zero_stages.empty() &&
+           limits.experts != ExpertSpread::over_shards);
+}
+
+}  // namespace
+
+Evaluator analytic_evaluator(const PreparedJob& job) {
+  const auto estimator = std::make_shared<const Estimator>(job);
+  return [estimator](const Plan& plan, Estimate& out) { estimator->estimate(plan, out); };
+}
+
+// What the software runs, while that is anything; else what was named all the same.
+SearchResult search(const PreparedJob& job, const SearchOptions& options,
+                    const Evaluator& evaluate) {
+  if (!stages_ask_for_degrees(job.job.training.stack, options.space)) {
+    return search_once(job, options, evaluate, NamedStages::any);
+  }
+  const TimeLimit limit(options);
+  SearchResult found = search_once(job, options, evaluate, NamedStages::as_run);
+  const bool any_is_of_interest = options.worth == std::numeric_limits<double>::infinity();
+  if (!found.plans.empty() || !found.optimal || !any_is_of_interest) return found;
+  return search_once(job, limit.options_for_end(), evaluate, NamedStages::any);
 }
 
 }  // namespace trainyard

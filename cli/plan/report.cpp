@@ -197,6 +197,16 @@ std::vector<std::string_view> narrowed_by_stack(const SearchSpace& named, const 
   if (named.recompute.empty() && stack.partial_recompute != PartialRecompute::by_stage) {
     narrowed.emplace_back("recompute");
   }
+  const StackLimits& limits = stack.limits;
+  if (named.pipeline_parallel.empty() && !limits.pipelines) {
+    narrowed.emplace_back("pipeline_parallel");
+  }
+  if (named.context_parallel_algorithm.empty() && limits.context_algorithms) {
+    narrowed.emplace_back("context_parallel_algorithm");
+  }
+  if (named.expert_parallel.empty() && limits.experts != ExpertSpread::any) {
+    narrowed.emplace_back("expert_parallel");
+  }
   return narrowed;
 }
 
@@ -216,7 +226,13 @@ std::string left_out_words(const Question& question, const SearchResult& result)
   };
   const bool by_plan =
       question.scenario.plan && question.scenario.plan->sequence_parallel.has_value();
-  if (!varied("sequence_parallel") && !by_plan) {
+  const bool by_limit = stack.limits.sequence_parallel == SequenceParallelism::always;
+  if (!varied("sequence_parallel") && !by_plan && by_limit) {
+    words += fmt::format(
+        " Tensor parallelism without sequence parallelism was not searched, for {} has none: where "
+        "`sequence_parallel` of the `planner` section names it, it is.",
+        stack.name);
+  } else if (!varied("sequence_parallel") && !by_plan) {
     words += fmt::format(
         " Sequence parallelism was not searched, for {} has none: where `sequence_parallel` of "
         "the `planner` section names it, it is.",
@@ -380,6 +396,19 @@ std::string misfits_heading(const PlanAnswer& answer, const Style& style) {
          ", the improved one below does; these miss the memory by the least\n";
 }
 
+// What is minimised of a plan beside the first, where neither step time nor memory says it.
+std::string valued_words(const PreparedJob& job, const PlanOrder& order, const Candidate& first,
+                         const Candidate& candidate) {
+  std::vector<std::string> words;
+  for (const ValueColumn& value : value_columns(order)) {
+    const auto cell = [&](const Candidate& of) { return value.cell(job, order, of); };
+    words.push_back(fmt::format("{} {}{}{} (plan 1: {})", value.column.head, cell(candidate),
+                                value.column.unit.empty() ? "" : " ", value.column.unit,
+                                cell(first)));
+  }
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
 std::string comparisons(const Question& question, const PlanAnswer& answer, const Style& style) {
   const Cluster& cluster = question.job.job.cluster;
   const SearchResult& result = answer.result;
@@ -409,7 +438,11 @@ std::string comparisons(const Question& question, const PlanAnswer& answer, cons
     text += paragraph("a way out", way_out_words(way), style);
   }
   if (findings.improvement) {
-    text += paragraph("improved", improvement_words(*findings.improvement, plans), style);
+    text += paragraph("improved",
+                      improvement_words(*findings.improvement, plans,
+                                        valued_words(question.job, answer.order, plans.front(),
+                                                     findings.improvement->candidate)),
+                      style);
   }
   if (findings.cut_short) {
     text += paragraph("cut short",

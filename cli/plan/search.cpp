@@ -30,6 +30,8 @@ void keep_requesting_interrupt(int) {
   stop_requested = true;
 }
 
+void raise_interrupt(int) { std::raise(SIGINT); }
+
 constexpr std::array kTerminations = {SIGINT, SIGTERM, SIGHUP};
 
 }  // namespace
@@ -40,6 +42,11 @@ InterruptGuard::InterruptGuard()
 InterruptGuard::~InterruptGuard() {
   std::signal(SIGINT, interrupt_requested ? SIG_DFL : previous_);
 }
+
+InterruptOnTermination::InterruptOnTermination()
+    : previous_(std::signal(SIGTERM, raise_interrupt)) {}
+
+InterruptOnTermination::~InterruptOnTermination() { std::signal(SIGTERM, previous_); }
 
 TerminationGuard::TerminationGuard() {
   for (std::size_t i = 0; i < kTerminations.size(); ++i) {

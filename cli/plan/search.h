@@ -27,6 +27,17 @@ class InterruptGuard {
  private:
   void (*previous_)(int);
 };
+// While it lives, SIGTERM, as schedulers send it before they end a job, is a Ctrl-C.
+class InterruptOnTermination {
+ public:
+  InterruptOnTermination();
+  ~InterruptOnTermination();
+  InterruptOnTermination(const InterruptOnTermination&) = delete;
+  InterruptOnTermination& operator=(const InterruptOnTermination&) = delete;
+
+ private:
+  void (*previous_)(int);
+};
 // While it lives, Ctrl-C, and SIGTERM and SIGHUP as schedulers and lost terminals send them, ask
 // for the same, as often as they come: what has begun to end, and leaves nothing behind, is not cut
 // short.

@@ -73,7 +73,8 @@ std::string improvement_gain(const Estimate& improved, const Estimate& first) {
                      faster < 0 ? "slower" : "faster");
 }
 
-std::string improvement_words(const Improvement& improvement, const std::vector<Candidate>& plans) {
+std::string improvement_words(const Improvement& improvement, const std::vector<Candidate>& plans,
+                              const std::string& valued) {
   const Candidate& best = plans.front();
   const Estimate& found = improvement.candidate.estimate;
   const double gained = 1 - found.step_time / best.estimate.step_time;
@@ -88,10 +89,11 @@ std::string improvement_words(const Improvement& improvement, const std::vector<
   const bool plain = place && same_split(plan, best.plan);
   const std::string which = plain ? "" : fmt::format(" ({})", plan_line(plan));
   return fmt::format(
-      "{}{} with {}: {}, memory {}. Of its degrees no other layers, recomputation, order or "
+      "{}{} with {}: {}, {}memory {}. Of its degrees no other layers, recomputation, order or "
       "placement take less than {}.",
       name, which, fmt::join(change_words(improvement), "; "), against,
-      with_unit(found.peak_memory), with_unit(improvement.bound));
+      valued.empty() ? "" : valued + ", ", with_unit(found.peak_memory),
+      with_unit(improvement.bound));
 }
 
 }  // namespace trainyard

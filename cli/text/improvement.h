@@ -11,7 +11,9 @@ namespace trainyard {
 std::string improvement_gain(const Estimate& improved, const Estimate& first);
 
 // "plan 1 with other layers (9 · 6 × 10 · 7) takes 4.71 s (2.1 % less) …, bound included.
-// `plans`: those that are listed, the best first.
-std::string improvement_words(const Improvement& improvement, const std::vector<Candidate>& plans);
+// `plans`: those that are listed, the best first. `valued`: what it has of what is minimised, where
+// that is neither step time nor memory.
+std::string improvement_words(const Improvement& improvement, const std::vector<Candidate>& plans,
+                              const std::string& valued = "");
 
 }  // namespace trainyard

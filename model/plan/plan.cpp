@@ -73,8 +73,8 @@ Plan complete(const Proposal& proposal) {
   plan.capacity_factor = request.capacity_factor.value_or(0);
   plan.load_imbalance = request.load_imbalance;
   plan.collective = request.collective;
-  plan.optimizer_barrier = request.optimizer_barrier.value_or(stack.optimizer_barrier &&
-                                                              proposal.schedule->optimizer_barrier);
+  const bool waits = proposal.schedule->optimizer_barrier || !stack.limits.post_validation;
+  plan.optimizer_barrier = request.optimizer_barrier.value_or(stack.optimizer_barrier && waits);
   return plan;
 }
 

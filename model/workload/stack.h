@@ -26,6 +26,38 @@ enum class PartialRecompute {
   none,      // all of them or none, on every stage
 };
 
+// Whether tensor parallelism comes with sequence parallelism.
+enum class SequenceParallelism { either, always, never };
+
+// Which ranks the experts of a layer are spread over.
+enum class ExpertSpread {
+  any,
+  none,         // none: every rank has all of them, whole
+  over_shards,  // whole context groups of those that shard the states (torchtitan)
+};
+
+// What plans it does not run. The fastest plan would be one that is refused where it starts, so a
+// search leaves these out unless they are asked for by name (planner/offered.h).
+struct StackLimits {
+  bool pipelines = true;
+  bool empty_chunks = true;    // chunks of a pipeline without a layer
+  int interleaved_stages = 2;  // fewest of a pipeline whose stages have several chunks
+  bool pass_lists = true;      // orders of the passes of their own
+  bool selective_recompute = true;
+  // Under schedules without a barrier the norm of the gradients is looked at after the update, so
+  // that a stage starts its next step before the others end theirs (Qi et al. 2023, section 4).
+  bool post_validation = true;
+  SequenceParallelism sequence_parallel = SequenceParallelism::either;
+  // Algorithms of context parallelism; nothing: all. An empty list: no context parallelism.
+  std::optional<std::vector<std::string>> context_algorithms;
+  bool ulysses_cuts_kv_heads = false;  // and so needs one of them a rank
+  ExpertSpread experts = ExpertSpread::any;
+  // ZeRO stages beside tensor and beside context parallelism; empty: as without.
+  std::vector<int> tensor_zero_stages, context_zero_stages;
+  bool whole_context_groups = false;  // are what groups that shard the states are made of
+  bool layers_stay = false;           // one layer's activations at least stay on the device
+};
+
 // What it can keep in the memory of the hosts: for each choice of the planner
 // (planner/search_space.h) the ZeRO stages under which it can; none: it cannot.
 struct StackOffload {
@@ -147,6 +179,7 @@ struct Stack {
   // ZeRO stages that it runs, and those under a pipeline; empty: any, and those without one.
   std::vector<int> zero_stages, pipeline_zero_stages;
   PartialRecompute partial_recompute = PartialRecompute::by_stage;
+  StackLimits limits;
 
   std::vector<std::string> schedules;  // pipeline schedules it runs, by name; empty: any
 

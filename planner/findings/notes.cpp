@@ -83,7 +83,9 @@ std::string offload_of_no_stack(const Noted& noted) {
   const Stack& stack = noted.job.training.stack;
   const Plan& plan = noted.plan;
   if (plan.offload == Offload{} || !is_software(stack)) return "";
-  const auto* choice = std::ranges::find(kOffloads, plan.offload, &OffloadChoice::offload);
+  Offload kind = plan.offload;
+  kind.activation_layers = 0;  // whatever their number
+  const auto* choice = std::ranges::find(kOffloads, kind, &OffloadChoice::offload);
   const bool named = choice != kOffloads.end();
   if (named) {
     const std::vector<int>& stages = stack.offload.*choice->zero_stages;
@@ -100,7 +102,7 @@ std::string offload_of_no_stack(const Noted& noted) {
 
 std::string order_of_no_stack(const Noted& noted) {
   const Stack& stack = noted.job.training.stack;
-  if (runs_order(stack, noted.plan)) return "";
+  if (runs_order(noted.job, noted.plan)) return "";
   const std::string known = stack.rank_orders.empty()
                                 ? PlanRequest().rank_order
                                 : fmt::format("{}", fmt::join(stack.rank_orders, " and "));
@@ -121,18 +123,78 @@ std::string group_of_no_stack(const Noted& noted) {
                      noted.job.model.experts > 0 ? " beside experts" : "", stack.name);
 }
 
+// What of the plan the stack does not run this ZeRO stage with.
+std::string_view beside(const Noted& noted) {
+  const Plan& plan = noted.plan;
+  Plan without = plan;
+  const auto helps = [&](int Plan::*degree, int value) {
+    without = plan;
+    without.*degree = value;
+    return plan.*degree != value && offers_sharding(noted.job, without);
+  };
+  if (helps(&Plan::pipeline_parallel, 1)) return " under a pipeline";
+  if (helps(&Plan::tensor_parallel, 1)) return " beside tensor parallelism";
+  if (helps(&Plan::context_parallel, 1)) return " beside context parallelism";
+  if (helps(&Plan::expert_parallel, 1)) return " beside expert parallelism";
+  return "";
+}
+
 std::string zero_of_no_stack(const Noted& noted) {
+  if (offers_sharding(noted.job, noted.plan)) return "";
+  return fmt::format("ZeRO-{}{} is not known of {}", noted.plan.zero_stage, beside(noted),
+                     noted.job.training.stack.name);
+}
+
+std::string pipeline_of_no_stack(const Noted& noted) {
+  const Stack& stack = noted.job.training.stack;
+  if (!offers_pipeline(stack, noted.plan)) {
+    return fmt::format(
+        "{} not known of {}",
+        stack.limits.pipelines ? "an order of passes of its own is" : "pipelines are", stack.name);
+  }
+  if (offers_chunks(noted.job, noted.plan)) return "";
+  const Plan& plan = noted.plan;
+  const bool several = plan.virtual_stages > 1 && plan.schedule->route == Route::loop;
+  if (several && plan.pipeline_parallel < stack.limits.interleaved_stages) {
+    return fmt::format("{} stages of several chunks are not known of {}", plan.pipeline_parallel,
+                       stack.name);
+  }
+  return fmt::format("a chunk of the pipeline without layers is not known of {}", stack.name);
+}
+
+std::string sequence_of_no_stack(const Noted& noted) {
+  const Stack& stack = noted.job.training.stack;
+  if (offers_sequence_parallel(stack, noted.plan)) return "";
+  return fmt::format("tensor parallelism with{} sequence parallelism is not known of {}",
+                     noted.plan.sequence_parallel ? "" : "out", stack.name);
+}
+
+std::string context_of_no_stack(const Noted& noted) {
   const Plan& plan = noted.plan;
   const Stack& stack = noted.job.training.stack;
-  if (offers_zero_stage(stack, plan.zero_stage, plan.pipeline_parallel)) return "";
-  return fmt::format("ZeRO-{}{} is not known of {}", plan.zero_stage,
-                     plan.pipeline_parallel > 1 ? " under a pipeline" : "", stack.name);
+  if (offers_context(noted.job, plan)) return "";
+  if (stack.limits.context_algorithms && stack.limits.context_algorithms->empty()) {
+    return fmt::format("context parallelism is not known of {}", stack.name);
+  }
+  return fmt::format("context parallelism {} over {} ranks is not known of {}",
+                     name_of(plan.context_parallel_algorithm), plan.context_parallel, stack.name);
+}
+
+std::string experts_of_no_stack(const Noted& noted) {
+  const Plan& plan = noted.plan;
+  if (offers_experts(noted.job, plan)) return "";
+  return fmt::format("experts over {} ranks and cut over {} are not known of {}",
+                     plan.expert_parallel, plan.expert_tensor_parallel,
+                     noted.job.training.stack.name);
 }
 
 std::string recompute_of_no_stack(const Noted& noted) {
   const Plan& plan = noted.plan;
   const Stack& stack = noted.job.training.stack;
   if (offers_recompute(stack, plan)) return "";
+  if (!stack.limits.selective_recompute && recomputes(plan, RecomputeMode::selective)) {
+    return fmt::format("recompute selective is not known of {}", stack.name);
+  }
   return fmt::format(
       "recompute {} is not known of {}, which repeats {}",
       plan.recompute_per_stage.empty() ? fmt::format("{} layers", plan.recompute.full_layers)
@@ -145,7 +207,9 @@ std::string recompute_of_no_stack(const Noted& noted) {
 constexpr std::array kNotes = {
     unused_sequence_parallelism, unused_context_algorithm, unused_schedule,
     unused_sharding_group,       offload_of_no_stack,      order_of_no_stack,
-    group_of_no_stack,           zero_of_no_stack,         recompute_of_no_stack};
+    group_of_no_stack,           zero_of_no_stack,         recompute_of_no_stack,
+    pipeline_of_no_stack,        sequence_of_no_stack,     context_of_no_stack,
+    experts_of_no_stack};
 
 // The note of this text, which is added where there is none.
 PlanNote& note_of(std::vector<PlanNote>& notes, std::string text) {
@@ -153,6 +217,27 @@ PlanNote& note_of(std::vector<PlanNote>& notes, std::string text) {
   if (known != notes.end()) return *known;
   notes.push_back({.text = std::move(text), .plans = {}});
   return notes.back();
+}
+
+// A plan that leaves next to nothing of the device's memory beside one that leaves more: what other
+// processes hold there, and what an estimate misses, is a few per cent.
+std::optional<PlanNote> note_on_room(const Job& job, const std::vector<Candidate>& plans) {
+  constexpr double kFull = 0.97, kRoomy = 0.95;
+  const auto share = [&job](const Candidate& candidate) {
+    return candidate.estimate.peak_memory / job.cluster.device.memory;
+  };
+  if (plans.empty() || !plans.front().estimate.feasible || share(plans.front()) <= kFull) {
+    return std::nullopt;
+  }
+  const auto roomy = std::ranges::find_if(
+      plans, [&share](const Candidate& candidate) { return share(candidate) < kRoomy; });
+  if (roomy == plans.end()) return std::nullopt;
+  return PlanNote{.text = fmt::format(
+                      "{:.1f} % of the device's memory is taken; plan {} takes {:.1f} "
+                      "% and {:.2f} % longer",
+                      100 * share(plans.front()), roomy - plans.begin() + 1, 100 * share(*roomy),
+                      100 * (roomy->estimate.step_time / plans.front().estimate.step_time - 1)),
+                  .plans = {0}};
 }
 
 }  // namespace
@@ -167,6 +252,7 @@ std::vector<PlanNote> notes_on(const Job& job, const SearchOptions& options,
       if (!text.empty()) note_of(notes, std::move(text)).plans.push_back(i);
     }
   }
+  if (auto room = note_on_room(job, plans)) notes.push_back(*std::move(room));
   if (!improvement) return notes;
   for (const auto& find : kNotes) {
     std::string text = find({job, options, improvement->candidate.plan});

@@ -76,7 +76,7 @@ Expected<Plan> auto_schedule(const PreparedJob& job, PlanRequest request) {
   if (!selection.best()) return tl::unexpected(plain.error());
   if (!plain || plain->virtual_stages > 1) return *selection.best();
   auto ordered = with_found_order(job, resolve_recompute(job, *plain),
-                                  request.optimizer_barrier.value_or(false));
+                                  barrier_of_found_order(j.training.stack, request));
   if (ordered) selection.offer(*std::move(ordered));
   return *selection.best();
 }
@@ -114,6 +114,11 @@ std::optional<PassOrderProblem> pass_order_problem(const PreparedJob& job, const
     if (problem.most_in_flight.back() < 1) return std::nullopt;
   }
   return problem;
+}
+
+bool barrier_of_found_order(const Stack& stack, const PlanRequest& request) {
+  const bool waits = stack.optimizer_barrier && !stack.limits.post_validation;
+  return request.optimizer_barrier.value_or(waits);
 }
 
 std::optional<Plan> with_found_order(const PreparedJob& job, const Plan& plan, bool barrier,

@@ -33,6 +33,10 @@ std::vector<Plan> named_plans(const Job& job, PlanRequest request);
 // last.
 std::optional<PassOrderProblem> pass_order_problem(const PreparedJob& job, const Plan& plan);
 
+// Whether stages wait for each other before the optimizer under an order that is found, where the
+// request says nothing: as the stack has it, unless it checks after the fact.
+bool barrier_of_found_order(const Stack& stack, const PlanRequest& request);
+
 // `plan` with the order that the search finds for its stages; nothing where there is none. Without
 // a barrier before the optimizer its checks are made after the fact, as zb-h2's are. Once the
 // caller has `interrupted` the search: the best order so far.

@@ -13,6 +13,7 @@
 #include "model/plan/process_groups.h"
 #include "model/plan/validity.h"
 #include "planner/offered.h"
+#include "planner/rank_orders.h"
 
 namespace trainyard {
 namespace {
@@ -59,10 +60,13 @@ Plan plan_of(const Degrees& degrees) {
 class Enumerator {
  public:
   Enumerator(const PreparedJob& job, const SearchSpace& space, const PlanRequest& base,
-             const std::function<bool()>& is_over)
-      : prepared_(job), job_(job.job), space_(space), base_(base), is_over_(is_over) {}
+             const std::function<bool()>& is_over, NamedStages stages)
+      : prepared_(job), job_(job.job), space_(space), base_(base), is_over_(is_over) {
+    result_.any_stages = stages == NamedStages::any && !space.zero_stage.empty();
+  }
 
   Enumeration run() {
+    result_.job = &job_;
     result_.has_experts = job_.model.experts > 0;
     result_.recomputes = recompute_choices(space_, job_.training.stack);
     add_zero_stages();
@@ -92,7 +96,7 @@ class Enumerator {
   void add_zero_stages() {
     const Stack& stack = job_.training.stack;
     const auto offers = [&](int stage, int pipeline) {
-      return !space_.zero_stage.empty() || offers_zero_stage(stack, stage, pipeline);
+      return result_.any_stages || offers_zero_stage(stack, stage, pipeline);
     };
     for (const int stage : {0, 1, 2, 3}) {
       const bool runs = stage == 0 || stack.zero_stack.empty();
@@ -131,19 +135,11 @@ class Enumerator {
     result_.groups_only_add = stack.sharded_update_per_rank <= Seconds(0);
   }
 
-  // Where the pipeline is not laid out last Megatron-Core refuses experts with other replicas than
-  // the rest; a dense network has, for it, experts of the tensor-parallel ranks. Whatever was
-  // named, experts lie in whole rows.
-  bool may_lie(const Degrees& degrees, const std::string& order) const {
-    if (result_.has_experts) {
-      Plan plan = plan_of(degrees);
-      plan.rank_order = order;
-      if (!expert_groups_are_alike(plan)) return false;
-    }
-    const int experts =
-        result_.has_experts ? degrees.expert * degrees.expert_tensor : degrees.tensor;
-    return !orders_of_stack_ || order.ends_with("pp") || degrees.pipeline == 1 ||
-           experts == degrees.tensor * degrees.context;
+  // Whatever was named, experts lie in whole rows.
+  bool may_lie(Plan plan, const std::string& order) const {
+    plan.rank_order = order;
+    if (result_.has_experts && !expert_groups_are_alike(plan)) return false;
+    return !orders_of_stack_ || leaves_replicas(job_.model, plan, order);
   }
 
   // These degrees where their layers' groups lie apart, with the other placements of each and the
@@ -154,11 +150,11 @@ class Enumerator {
     const Plan plan = plan_of(degrees);
     std::vector<std::size_t> indices;
     for (std::size_t i = 0; i < result_.placements.size(); ++i) {
-      if (may_lie(degrees, result_.placements[i].rank_order)) indices.push_back(i);
+      if (may_lie(plan, result_.placements[i].rank_order)) indices.push_back(i);
     }
     if (indices.empty()) return {};
     const int ranks = plan.sharding_group;
-    const std::vector<int> sizes = group_sizes(ranks);
+    const std::vector<int> sizes = group_sizes(ranks, degrees.context);
     const std::vector<int> parts =
         space_.sharding_group.empty() ? sizes : degrees_within(space_.sharding_group, ranks, ranks);
     degrees.groups = index_of(result_.group_sizes, sizes);
@@ -173,25 +169,23 @@ class Enumerator {
   }
 
   // Besides all of them, and one alone, which shards nothing.
-  std::vector<int> group_sizes(int ranks) const {
+  std::vector<int> group_sizes(int ranks, int context) const {
     if (result_.grouped_stages.empty()) return {};
     std::vector<int> sizes = divisors(ranks);
-    std::erase_if(sizes, [ranks](int size) { return size == 1 || size == ranks; });
+    std::erase_if(sizes, [&](int size) {
+      return size == 1 || size == ranks || !offers_group(job_.training.stack, size, context);
+    });
     return sizes;
   }
 
+  // Over one rank none of them does anything.
   std::vector<ContextAlgorithm> context_choices(int context, int tensor) const {
-    std::vector<ContextAlgorithm> choices;
+    if (context > 1) return known_context_algorithms(space_, job_, context, tensor);
+    const std::vector<std::string>& named = space_.context_parallel_algorithm;
     for (std::size_t i = 0; i < kContextAlgorithms.size(); ++i) {
-      const auto algorithm = static_cast<ContextAlgorithm>(i);
-      const bool has_heads = job_.model.attention_heads / tensor % context == 0;
-      if (allowed(space_.context_parallel_algorithm, name_of(algorithm)) &&
-          (has_heads || algorithm != ContextAlgorithm::ulysses)) {
-        choices.push_back(algorithm);
-      }
+      if (allowed(named, kContextAlgorithms[i])) return {static_cast<ContextAlgorithm>(i)};
     }
-    if (context == 1) choices.resize(1);  // none of them does anything
-    return choices;
+    return {};
   }
 
   // These degrees in every variant of how they communicate.
@@ -210,11 +204,18 @@ class Enumerator {
     }
   }
 
+  bool may_have_stages(int pipeline) const {
+    const Numbers& named = space_.pipeline_parallel;
+    const bool offered =
+        pipeline == 1 || job_.training.stack.limits.pipelines || names_several(named);
+    return offered && named.has(pipeline);
+  }
+
   void add_pipelines(int tensor, int context, int replicas) {
     for (const int pipeline : divisors(replicas)) {
       const int data = replicas / pipeline;
       if (pipeline > job_.model.layers + 2 || job_.training.global_batch % data != 0 ||
-          !space_.pipeline_parallel.has(pipeline) || !space_.data_parallel.has(data) ||
+          !may_have_stages(pipeline) || !space_.data_parallel.has(data) ||
           !may_recompute(pipeline)) {
         continue;
       }
@@ -242,7 +243,7 @@ class Enumerator {
                                                     job_.model.expert_ffn_size)) {
         degrees.expert = expert;
         degrees.expert_tensor = expert_tensor;
-        add_variants(degrees);
+        if (may_spread_experts(space_, job_, plan_of(degrees))) add_variants(degrees);
       }
     }
   }
@@ -309,11 +310,22 @@ class Enumerator {
     for (shape.chunks = first; shape.chunks <= most; ++shape.chunks) {
       const PipelineShape cut = schedule.shape(shape.stages, shape.chunks, shape.microbatches);
       if (space_.virtual_stages.has(shape.chunks) && schedule.accepts(shape).has_value() &&
-          may_have_layers(shape.stages, layer_chunks(cut))) {
+          may_be_cut_into(cut) && may_have_layers(shape.stages, layer_chunks(cut))) {
         shapes.push_back(
             {.micro_batch = micro_batch, .virtual_stages = shape.chunks, .schedule = &schedule});
       }
     }
+  }
+
+  // Even layers leave no chunk empty where there are no more chunks than layers.
+  bool may_be_cut_into(const PipelineShape& shape) const {
+    const StackLimits& limits = job_.training.stack.limits;
+    const bool enough = limits.empty_chunks || layer_chunks(shape) <= job_.model.layers ||
+                        !base_.layers_per_stage.empty();
+    const bool interleaved = shape.chunks == 1 || shape.route != Route::loop ||
+                             shape.stages >= limits.interleaved_stages ||
+                             names_several(space_.virtual_stages);
+    return enough && interleaved;
   }
 
   // Layers that the caller named are of so many stages or chunks.
@@ -337,12 +349,13 @@ class Enumerator {
 
   // Degrees differ in these by what Enumeration::shardings_of asks of them.
   void list_shardings() {
-    using Asked = std::tuple<bool, bool, std::size_t, std::int64_t>;
+    using Asked = std::tuple<Enumeration::ZeroStages, bool, std::size_t, std::int64_t>;
     std::map<Asked, std::size_t> known;
     for (Degrees& d : result_.degrees) {
       const bool named = !result_.sharding_groups.empty();
       const std::int64_t divided = named ? std::int64_t{d.data} * d.context : 0;
-      const Asked asked{d.pipeline > 1, result_.has_states_to_shard(d), d.groups, divided};
+      const Asked asked{result_.offered_stages(d), result_.has_states_to_shard(d), d.groups,
+                        divided};
       const auto [entry, added] = known.try_emplace(asked, result_.shardings.size());
       if (added) result_.shardings.push_back(result_.shardings_of(d));
       d.shardings = entry->second;
@@ -365,130 +378,18 @@ std::vector<bool> sequence_choices(const Transformer& model, const Stack& stack,
                                    const SearchSpace& space, const PlanRequest& base) {
   const bool needed = model.experts > 0;
   const bool usual = stack.sequence_parallel || needed;
+  const SequenceParallelism limit = stack.limits.sequence_parallel;
   std::vector<bool> choices;
   for (const bool choice : {true, false}) {
+    const bool offered = limit == SequenceParallelism::either || base.sequence_parallel ||
+                         choice == (limit == SequenceParallelism::always);
     const bool by_default =
-        (choice ? usual : !needed) && choice == base.sequence_parallel.value_or(choice);
+        offered && (choice ? usual : !needed) && choice == base.sequence_parallel.value_or(choice);
     const bool wanted =
         space.sequence_parallel.empty() ? by_default : allowed(space.sequence_parallel, choice);
     if (wanted) choices.push_back(choice);
   }
   return choices;
-}
-
-bool Enumeration::has_states_to_shard(const Degrees& d) const {
-  const int expert_data = d.tensor * d.context * d.data / (d.expert * d.expert_tensor);
-  return d.data * d.context > 1 || (has_experts && expert_data > 1);
-}
-
-std::vector<int> Enumeration::zero_stages_of(const Degrees& d,
-                                             const SearchedOffload& searched) const {
-  std::vector<int> stages;
-  if (searched.instead_of_recompute && d.pipeline > 1) return stages;
-  const std::vector<int>& all = d.pipeline > 1 ? pipeline_zero_stages : zero_stages;
-  std::ranges::copy_if(all, std::back_inserter(stages), [&](int stage) {
-    return stage <= searched.most_stage && allowed(searched.zero_stages, stage);
-  });
-  if (has_states_to_shard(d)) return stages;
-  // One rank shards nothing: what is left are the copies to the hosts, and which weights are kept.
-  const bool copies = searched.offload != Offload{};
-  const auto same_as = [&](int stage) {
-    const bool differs = copies ? stage >= 2 : stage == 3 && sharding_drops_weights;
-    return differs ? stage : 0;
-  };
-  const auto alike = [&](int a, int b) { return same_as(a) == same_as(b); };
-  stages.erase(std::unique(stages.begin(), stages.end(), alike), stages.end());
-  return stages;
-}
-
-namespace {
-
-std::vector<SearchedOffload> offloads_of_stack(const Stack& stack) {
-  std::vector<SearchedOffload> offloads;
-  for (const OffloadChoice& choice : kOffloads) {
-    if (choice.zero_stages == nullptr) continue;
-    const std::vector<int>& stages = stack.offload.*choice.zero_stages;
-    if (!stages.empty()) offloads.push_back({choice.offload, stages});
-  }
-  // As `resolve_recompute` takes it.
-  if (stack.offloads_activations) {
-    offloads.push_back({{.activations = OffloadTarget::host}, {3}, true});
-  }
-  return offloads;
-}
-
-std::vector<SearchedOffload> named_offloads(const SearchSpace& space) {
-  std::vector<SearchedOffload> offloads;
-  for (const OffloadChoice& choice : kOffloads) {
-    if (allowed(space.offload, choice.name)) offloads.push_back({choice.offload, {}});
-  }
-  return offloads;
-}
-
-}  // namespace
-
-std::vector<SearchedOffload> offloads_of(const Job& job, const SearchSpace& space,
-                                         const PlanRequest& base) {
-  std::vector<SearchedOffload> offloads = {{base.offload, {}}};
-  if (!space.offload.empty()) {
-    offloads = named_offloads(space);
-  } else if (base.offload == Offload{}) {
-    std::ranges::copy(offloads_of_stack(job.training.stack), std::back_inserter(offloads));
-  }
-  if (job.cluster.device.host_bandwidth <= BytesPerSecond(0)) {
-    std::erase_if(offloads, [](const SearchedOffload& o) { return o.offload != Offload{}; });
-  }
-  std::erase_if(offloads, [&](const SearchedOffload& o) {
-    return !can_offload(job.model, job.training, o.offload, 0);
-  });
-  for (SearchedOffload& searched : offloads) {
-    if (!can_offload(job.model, job.training, searched.offload, 3)) searched.most_stage = 2;
-  }
-  return offloads;
-}
-
-void Enumeration::add_shardings(const Degrees& d, const SearchedOffload& searched,
-                                std::vector<Sharding>& list) const {
-  const auto add = [&](int stage, int group) {
-    const std::size_t own = list.size();
-    list.push_back({stage, group, searched.offload, searched.instead_of_recompute, own, own});
-    const auto on_device = std::ranges::find_if(list, [&](const Sharding& other) {
-      return other.zero_stage == stage && other.group == group && other.offload == Offload{};
-    });
-    if (on_device == list.end()) return;
-    list.back().on_device = static_cast<std::size_t>(on_device - list.begin());
-  };
-  for (const int stage : zero_stages_of(d, searched)) {
-    const std::size_t first = list.size();
-    for (const int group : groups_of(d, stage)) {
-      add(stage, group);
-      const bool after_all = groups_only_add && list[first].group == 0;
-      if (after_all) list.back().over_all = first;
-    }
-  }
-}
-
-std::vector<int> Enumeration::groups_of(const Degrees& d, int stage) const {
-  std::vector<int> groups;
-  if (stage == 0 || sharding_groups.empty()) {
-    groups.push_back(0);
-    if (has(grouped_stages, stage))
-      std::ranges::copy(group_sizes[d.groups], std::back_inserter(groups));
-    return groups;
-  }
-  const bool over_all = sharding_groups.has(kShardOverAll);
-  if (over_all) groups.push_back(0);
-  const std::int64_t all = std::int64_t{d.data} * d.context;
-  for (const int group : divisors(all)) {
-    if (sharding_groups.has(group) && !(over_all && group == all)) groups.push_back(group);
-  }
-  return groups;
-}
-
-std::vector<Sharding> Enumeration::shardings_of(const Degrees& d) const {
-  std::vector<Sharding> result;
-  for (const SearchedOffload& searched : offloads) add_shardings(d, searched, result);
-  return result;
 }
 
 std::size_t Enumeration::recomputes_of(const Degrees& d) const {
@@ -523,6 +424,8 @@ std::vector<RecomputeChoice> recompute_choices(const SearchSpace& space, const S
   const RecomputeChoice full{{RecomputeMode::full, 0}, {}};
   std::vector<RecomputeChoice> named = space.recompute;
   if (named.empty()) named = {none, selective, full};
+  const bool may_select = stack.limits.selective_recompute || !space.recompute.empty();
+  if (!may_select) std::erase(named, selective);
   const bool selective_is_none = stack.flash_attention &&
                                  stack.selective == SelectiveRecompute::core_attention &&
                                  allowed(named, none);
@@ -535,8 +438,8 @@ std::vector<RecomputeChoice> recompute_choices(const SearchSpace& space, const S
 }
 
 Enumeration enumerate(const PreparedJob& job, const SearchSpace& space, const PlanRequest& base,
-                      const std::function<bool()>& is_over) {
-  return Enumerator(job, space, base, is_over).run();
+                      const std::function<bool()>& is_over, NamedStages stages) {
+  return Enumerator(job, space, base, is_over, stages).run();
 }
 
 std::vector<std::string> searched_dimensions(const SearchSpace& space, const Enumeration& all) {

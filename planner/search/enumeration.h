@@ -7,6 +7,7 @@
 // nothing under flash attention, and orders of the ranks may give every group the same links.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -85,6 +86,7 @@ std::vector<bool> sequence_choices(const Transformer& model, const Stack& stack,
                                    const SearchSpace& space, const PlanRequest& base);
 
 struct Enumeration {
+  const Job* job = nullptr;  // whose plans these are; it outlives them
   // Those inside an NVLink domain first; those whose layers cost the same stand together, and so do
   // those that differ in their experts only.
   std::vector<Degrees> degrees;
@@ -94,6 +96,7 @@ struct Enumeration {
   std::vector<RecomputeChoice> recomputes;
   std::vector<int> zero_stages;
   std::vector<int> pipeline_zero_stages;  // of these under a pipeline
+  bool any_stages = false;                // else those that the stack offers for the degrees
   Numbers sharding_groups;                // empty: all ranks, and `group_sizes`
   std::vector<SearchedOffload> offloads;
   std::vector<bool> sequence_choices;  // of degrees with tensor parallelism
@@ -110,6 +113,9 @@ struct Enumeration {
   bool complete = true;                 // else it was over before all degrees were listed
 
   bool has_states_to_shard(const Degrees& degrees) const;
+  // ZeRO stages that the space and the stack have for these degrees.
+  using ZeroStages = std::array<bool, 4>;
+  ZeroStages offered_stages(const Degrees& degrees) const;
   // ZeRO stages that differ for these degrees, with this outside the devices.
   std::vector<int> zero_stages_of(const Degrees& degrees,
                                   const SearchedOffload& searched = {}) const;
@@ -133,10 +139,14 @@ struct Enumeration {
 // where that repeats nothing and none is among them.
 std::vector<RecomputeChoice> recompute_choices(const SearchSpace& space, const Stack& stack);
 
+// ZeRO stages that the space names: under the degrees that the stack runs them with, or any.
+enum class NamedStages { as_run, any };
+
 // `base` has the keys that the space says nothing about. `is_over`: asked before each degrees but
 // the first, for where ways through the fabric are followed rank by rank each takes seconds.
 Enumeration enumerate(const PreparedJob& job, const SearchSpace& space,
-                      const PlanRequest& base = {}, const std::function<bool()>& is_over = {});
+                      const PlanRequest& base = {}, const std::function<bool()>& is_over = {},
+                      NamedStages stages = NamedStages::any);
 
 // The dimensions of which every value is searched that the space allows, as documents spell them.
 // Of those with one value unless the space names more, only where it does or the stack has more;

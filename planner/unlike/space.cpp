@@ -119,7 +119,9 @@ bool FittingSizes::may_fit(int micro_batch) {
 
 std::vector<RecomputeChoice> recomputations(const SearchSpace& space, const Stack& stack,
                                             int stages) {
-  std::vector<RecomputeChoice> choices = recompute_choices(space, stack);
+  Stack unlimited = stack;
+  unlimited.limits = {};
+  std::vector<RecomputeChoice> choices = recompute_choices(space, unlimited);
   std::erase_if(choices,
                 [stages](const RecomputeChoice& choice) { return !choice.is_for(stages); });
   return choices;
@@ -143,8 +145,9 @@ std::vector<PlanRequest> variants_of(const GroupedJob& job, const PlanRequest& r
   std::erase_if(zero_stages, [&space](int stage) { return !space.zero_stage.has(stage); });
   vary(zero_stages, &PlanRequest::zero_stage);
   if (request.tensor_parallel > 1) {
-    vary(sequence_choices(job.model, job.training.stack, space, {}),
-         &PlanRequest::sequence_parallel);
+    Stack unlimited = job.training.stack;  // what the stack runs is not asked of groups
+    unlimited.limits = {};
+    vary(sequence_choices(job.model, unlimited, space, {}), &PlanRequest::sequence_parallel);
   }
   vary(space.collective, &PlanRequest::collective);
   return variants;

@@ -75,6 +75,86 @@ const Section<StackOffload>& stack_offload_section() {
   return section;
 }
 
+Field<StackLimits> context_algorithms_field() {
+  ChoiceShape names;
+  for (const std::string_view name : kContextAlgorithms) names.names.emplace_back(name);
+  return Field<StackLimits>{
+      {.key = "context_algorithms",
+       .shape = {ListShape{{Shape{std::move(names)}}}},
+       .doc = "algorithms of context parallelism that it has"},
+      [](const Json& value, StackLimits& limits, const Place&) -> Expected<void> {
+        limits.context_algorithms = value.get<std::vector<std::string>>();
+        return {};
+      },
+      [](const StackLimits& limits) -> std::optional<Json> {
+        const auto& known = limits.context_algorithms;
+        return known && !known->empty() ? std::optional<Json>(*known) : std::nullopt;
+      }}
+      .absent("all");
+}
+
+// No algorithm at all is said by a key of its own.
+Field<StackLimits> context_parallel_field() {
+  return Field<StackLimits>{
+      {.key = "context_parallel", .shape = {FlagShape{}}, .doc = "it has context parallelism"},
+      [](const Json& value, StackLimits& limits, const Place&) -> Expected<void> {
+        if (!value.get<bool>()) limits.context_algorithms = std::vector<std::string>();
+        return {};
+      },
+      [](const StackLimits& limits) -> std::optional<Json> {
+        const auto& known = limits.context_algorithms;
+        return known && known->empty() ? std::optional<Json>(false) : std::nullopt;
+      }}
+      .absent("true");
+}
+
+const Section<StackLimits>& stack_limits_section() {
+  using L = StackLimits;
+  static const Section<L> section(
+      "limits",
+      "Plans that a stack does not run: `trainyard plan` leaves them out, unless the `planner` "
+      "section names them.",
+      {
+          flag("pipelines", &L::pipelines, "it has pipelines"),
+          flag("empty_chunks", &L::empty_chunks, "a chunk of a pipeline may have no layer"),
+          count("interleaved_stages", &L::interleaved_stages,
+                "the fewest stages of a pipeline with several chunks a stage", {1, 1000000}),
+          flag("pass_lists", &L::pass_lists, "it runs orders of passes that are listed"),
+          flag("selective_recompute", &L::selective_recompute,
+               "it can repeat what `selective` says, and nothing else"),
+          flag("post_validation", &L::post_validation,
+               "under schedules without a barrier stages start the next step before all have ended "
+               "this one; else they wait as `optimizer_barrier` says"),
+          choice("sequence_parallel", &L::sequence_parallel,
+                 std::array{Named<SequenceParallelism>{"either", SequenceParallelism::either},
+                            Named<SequenceParallelism>{"always", SequenceParallelism::always},
+                            Named<SequenceParallelism>{"never", SequenceParallelism::never}},
+                 "whether tensor parallelism comes with sequence parallelism"),
+          context_algorithms_field(),
+          context_parallel_field(),
+          flag("ulysses_cuts_kv_heads", &L::ulysses_cuts_kv_heads,
+               "Ulysses shares out the key-value heads of a rank, which its degree must divide"),
+          choice("experts", &L::experts,
+                 std::array{Named<ExpertSpread>{"any", ExpertSpread::any},
+                            Named<ExpertSpread>{"none", ExpertSpread::none},
+                            Named<ExpertSpread>{"over-shards", ExpertSpread::over_shards}},
+                 "ranks over which experts are spread: any; none, every rank has all of them; or "
+                 "whole context groups of those that shard the states, with their tensor "
+                 "parallelism or without any"),
+          zero_stages("tensor_zero_stages", &L::tensor_zero_stages,
+                      "ZeRO stages beside tensor parallelism")
+              .absent("as without it"),
+          zero_stages("context_zero_stages", &L::context_zero_stages,
+                      "ZeRO stages beside context parallelism")
+              .absent("as without it"),
+          flag("whole_context_groups", &L::whole_context_groups,
+               "groups that share the states have whole groups of context parallelism"),
+          flag("layers_stay", &L::layers_stay,
+               "where activations lie on the hosts those of one layer stay on the device"),
+      });
+  return section;
+}
+
 // A month that cannot be read would be no bound at all.
 const TextShape kMonth{"[0-9]{2}[.](0[1-9]|1[0-2])", "year and month, such as \"25.11\""};
 
@@ -284,6 +364,8 @@ std::vector<Field<Stack>> plan_fields() {
            "stack of the catalog that runs plans with ZeRO instead, since this one cannot")
           .absent("it runs them itself"),
       schedules_field(),
+      object<stack_limits_section>("limits", &S::limits, "plans that it does not run")
+          .absent("none"),
       object<stack_overlap_section>("overlap", &S::overlap, "defaults of the plan's `overlap`"),
   };
 }

@@ -192,6 +192,20 @@ void check_network(const Scenario& scenario, const Plan& plan, Refusals& refusal
   }
 }
 
+// Transformer Engine's all-to-all shares out the key-value heads of a rank as its query heads
+// (transformer_engine/pytorch/attention: num_gqa_groups % cp_size == 0); where there are fewer of
+// them than ranks each has a copy of one.
+void check_context(const Plan& plan, const Transformer& model, Refusals& refusals) {
+  if (plan.context_parallel == 1 || plan.context_parallel_algorithm != ContextAlgorithm::ulysses) {
+    return;
+  }
+  const int all = model.latent_attention ? model.attention_heads : model.kv_heads;
+  const int heads = std::max(1, all / plan.tensor_parallel);
+  if (heads % plan.context_parallel == 0) return;
+  refusals.add("/plan/context_parallel", fmt::format("{} by ulysses", plan.context_parallel),
+               fmt::format("a divisor of the {} key-value heads of a rank", heads));
+}
+
 void check_training(const Scenario& scenario, const Plan& plan, Refusals& refusals) {
   const std::string_view optimizer = scenario.job.training.optimizer.name;
   if (optimizer != "adam" && optimizer != "adamw" && optimizer != "sgd") {
@@ -448,6 +462,7 @@ Expected<Exported> export_megatron(const Scenario& scenario, const Plan& plan) {
   check_activation_offload(plan, scenario.job.model.layers, refusals);
   check_overlap(plan, scenario.job.training.stack.overlap, refusals);
   check_expert_overlap(scenario, plan, refusals);
+  check_context(plan, scenario.job.model, refusals);
   check_training(scenario, plan, refusals);
   check_network(scenario, plan, refusals);
   check_rest(scenario, plan, refusals);

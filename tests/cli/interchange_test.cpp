@@ -67,7 +67,8 @@ TEST_P(ExportKinds, WriteWhatTheirReadersRead) {
       R"(, "plan": {"tensor_parallel": 2, "sequence_parallel": )" +
       std::string(std::string(kind) == "torchtitan" || std::string(kind) == "megatron" ? "true"
                                                                                        : "false") +
-      R"(, "zero_stage": )" + (std::string(kind) == "megatron" ? "1" : "3") + "}");
+      R"(, "zero_stage": )" +
+      (std::string(kind) == "megatron" || std::string(kind) == "deepspeed" ? "1" : "3") + "}");
   const fs::path folder = scratch_folder() / "exported";
   const Ran out = run_trainyard(std::string("export ") + kind + " " + scenario.string() + " -o " +
                                 folder.string());

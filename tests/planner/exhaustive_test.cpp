@@ -13,6 +13,7 @@
 #include "model/cost/estimate.h"
 #include "planner/planner.h"
 #include "tests/planner/random_jobs.h"
+#include "tests/planner/software_limits.h"
 #include "tests/support/random_cases.h"
 
 namespace trainyard {
@@ -26,6 +27,7 @@ struct Named {
   std::vector<std::string> schedules;
   std::vector<std::string> rank_orders;
   Numbers pipelines, replicas, zero_stages;
+  std::function<bool(const Plan&)> runs = {};  // what the stack's limits leave; empty: all
 };
 
 // Calls `visit` with every plan that make_plan takes, for all values of every key in question.
@@ -235,6 +237,7 @@ Lowest lowest(const PreparedJob& job, Objective objective, const Named& named) {
   Lowest found;
   Estimate priced;
   EveryPlan(job.job, named, [&](const Plan& plan) {
+    if (named.runs && !named.runs(plan)) return;
     estimate(job, plan, priced);
     found.fullness = std::min(found.fullness, priced.fullness);
     if (priced.feasible) {
@@ -439,6 +442,27 @@ TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsOfWhatTheStackOffers) {
                                  : objective_value(kObjectives[i % 3], found.plans[0].estimate);
     };
     if (value(offered) > value(any)) ++slower;
+  }
+  EXPECT_GT(slower, 0);
+}
+
+TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsWithinTheLimitsOfTheStack) {
+  RandomJobs drawn(31);
+  int slower = 0;
+  for (int i = 0; i < random_cases(32); ++i) {
+    Job job = drawn.next();
+    const int software = i % 4;
+    job.training.stack.limits = limits_like(software);
+    if (software == 0) job.training.stack.grouped_sharding = {2, 3};
+    Job unlimited = job;
+    unlimited.training.stack.limits = {};
+    const Named named{.runs = [&](const Plan& plan) { return runs_like(software, job, plan); }};
+    const SearchResult within = expect_the_same(prepare(job), Objective::step_time, i, named);
+    if (testing::Test::HasFatalFailure()) return;
+    const PreparedJob any = prepare(unlimited);
+    const SearchResult all = search(any, {.top = 1}, analytic_evaluator(any));
+    if (within.plans.empty() || all.plans.empty()) continue;
+    if (all.plans[0].estimate.step_time < within.plans[0].estimate.step_time) ++slower;
   }
   EXPECT_GT(slower, 0);
 }

@@ -42,6 +42,12 @@ TEST(ImprovementWords, NameTheScheduleThatIsFaster) {
       << words;
 }
 
+TEST(ImprovementWords, SayWhatWasMinimised) {
+  const Improvement improvement{.candidate = lasting(1), .of = lasting(2).plan, .order = true};
+  const std::string words = improvement_words(improvement, {lasting(2)}, "energy 3 kJ");
+  EXPECT_NE(words.find(", energy 3 kJ, memory "), std::string::npos) << words;
+}
+
 // What is searched for the least memory may take longer.
 TEST(ImprovementWords, SayHowMuchLongerTheStepIs) {
   EXPECT_NE(words_of(2.5).find("(25.0 % more than plan 1)"), std::string::npos) << words_of(2.5);

@@ -128,6 +128,9 @@ TEST(PlanDefaults, WaitForTheOptimizerUnlessScheduleOrStackDoesNot) {
   EXPECT_TRUE(question.answer()->optimizer_barrier);
   question.request.schedule = "zb-h2";  // post-validation, handbook §8
   EXPECT_FALSE(question.answer()->optimizer_barrier);
+  question.training.stack.limits.post_validation = false;
+  EXPECT_TRUE(question.answer()->optimizer_barrier);
+  question.training.stack.limits.post_validation = true;
   question.request.optimizer_barrier = true;
   EXPECT_TRUE(question.answer()->optimizer_barrier);
   question.request = {};

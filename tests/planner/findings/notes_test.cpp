@@ -94,6 +94,56 @@ TEST(PlanNotes, SayWhichZeroStageAndRecomputationTheStackIsNotKnownToHave) {
   EXPECT_EQ(found[1].plans, std::vector<std::size_t>({2}));
 }
 
+TEST(PlanNotes, SayWhatIsBeyondTheLimitsOfTheStack) {
+  Job job = llama_8b_job(1);
+  job.training.stack.name = "software";
+  StackLimits& limits = job.training.stack.limits;
+  limits.pipelines = limits.selective_recompute = false;
+  limits.sequence_parallel = SequenceParallelism::always;
+  limits.context_algorithms = {"ring"};
+  limits.tensor_zero_stages = {0};
+  const PlanRequest known{
+      .tensor_parallel = 2, .sequence_parallel = true, .context_parallel = 2, .zero_stage = 0};
+  EXPECT_TRUE(notes(job, {}, {known}).empty());
+  PlanRequest beyond{.tensor_parallel = 2,
+                     .sequence_parallel = false,
+                     .context_parallel = 2,
+                     .context_parallel_algorithm = ContextAlgorithm::all_gather,
+                     .pipeline_parallel = 2,
+                     .zero_stage = 1,
+                     .recompute = {RecomputeMode::selective, 0}};
+  const auto found = notes(job, {}, {beyond});
+  ASSERT_EQ(found.size(), 5u);
+  EXPECT_EQ(found[0].text, "ZeRO-1 beside tensor parallelism is not known of software");
+  EXPECT_EQ(found[1].text, "recompute selective is not known of software");
+  EXPECT_EQ(found[2].text, "pipelines are not known of software");
+  EXPECT_EQ(found[3].text,
+            "tensor parallelism without sequence parallelism is not known of software");
+  EXPECT_EQ(found[4].text, "context parallelism all-gather over 2 ranks is not known of software");
+}
+
+// What the device has is 100 GB: 98 are full, 94 are not.
+TEST(PlanNotes, NameTheFastestPlanThatLeavesRoomWhereTheBestLeavesNone) {
+  Job job = llama_8b_job(1);
+  job.cluster.device.memory = Bytes(100e9);
+  const auto of = [&](double gigabytes, double seconds) {
+    Candidate candidate = planned(job, {});
+    candidate.estimate.feasible = true;
+    candidate.estimate.peak_memory = Bytes(gigabytes * 1e9);
+    candidate.estimate.step_time = Seconds(seconds);
+    return candidate;
+  };
+  const auto on = [&](const std::vector<Candidate>& plans) {
+    return notes_on(job, {}, plans, std::nullopt);
+  };
+  EXPECT_TRUE(on({of(96.9, 10), of(90, 11)}).empty());
+  EXPECT_TRUE(on({of(98, 10), of(96, 11)}).empty());
+  const auto found = on({of(98, 10), of(96, 11), of(94, 12), of(50, 13)});
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].text,
+            "98.0 % of the device's memory is taken; plan 3 takes 94.0 % and 20.00 % longer");
+}
+
 TEST(PlanNotes, SayWhatTheStackIsNotKnownToHave) {
   const PlanRequest known{.zero_stage = 1, .offload = {.optimizer = OffloadTarget::host}};
   PlanRequest other_stage = known;

@@ -117,6 +117,10 @@ TEST(DeepspeedExport, RefusesByNameWhatItCannotSay) {
               HasSubstr("/plan/sequence_parallel"));
   EXPECT_THAT(export_refusal(export_deepspeed, {.recompute = {RecomputeMode::full, 3}}),
               HasSubstr("/plan/recompute"));
+  // deepspeed/runtime/engine.py asserts it of autotp_size above 1.
+  EXPECT_THAT(export_refusal(export_deepspeed,
+                             {.tensor_parallel = 2, .sequence_parallel = false, .zero_stage = 3}),
+              HasSubstr("/plan/zero_stage: found 3 with tensor_parallel 2"));
 }
 
 // torchtitan/models/llama3/train_configs/llama3_70b.toml, shortened.

@@ -522,6 +522,20 @@ TEST(MegatronExport, RefusesActivationsOnTheHostThatMegatronDoes) {
             "Megatron-LM: none with a pipeline");
 }
 
+// Transformer Engine asserts num_gqa_groups % cp_size == 0 for all-to-all, of the groups of a rank:
+// of Llama-3.1-8B's eight two on four ranks.
+TEST(MegatronExport, RefusesUlyssesBeyondTheKeyValueHeadsOfARank) {
+  PlanRequest request{.tensor_parallel = 4,
+                      .context_parallel = 2,
+                      .context_parallel_algorithm = ContextAlgorithm::ulysses};
+  EXPECT_EQ(export_refusal(request), "exported");
+  request.context_parallel = 4;
+  EXPECT_EQ(
+      export_refusal(request),
+      "/plan/context_parallel: found 4 by ulysses; allowed in Megatron-LM: a divisor of the 2 "
+      "key-value heads of a rank");
+}
+
 // "pipeline-model-parallel size should be greater than 2 to avoid having multiple p2p sends and
 // recvs between same 2 ranks", where they are not overlapped.
 TEST(MegatronExport, RefusesTwoInterleavedStagesWithoutOverlap) {

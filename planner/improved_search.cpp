@@ -1,0 +1,45 @@
+#include "planner/improved_search.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "planner/rank_orders.h"
+#include "planner/time_limit.h"
+
+namespace trainyard {
+
+SearchOptions with_kept_for_improvement(SearchOptions options) {
+  options.top = std::max(options.top, kImprovedAmong);
+  options.keeps_to_deal = !options.second && options.base.layers_per_stage.empty();
+  return options;
+}
+
+SearchResult improved_search(const PreparedJob& job, const SearchOptions& options,
+                             const Evaluator& evaluate) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
+  SearchOptions kept = with_kept_for_improvement(options);
+  SearchResult found = search(job, kept, evaluate);
+  const std::vector<Candidate>& best = found.plans.empty() ? found.closest : found.plans;
+  // A cost that says nothing of stages says nothing of their layers.
+  const bool has_stages = !best.empty() && !best.front().estimate.stages.empty();
+  if (found.optimal && has_stages) {
+    kept.progress = nullptr;
+    const Seconds elapsed(std::chrono::duration<double>(Clock::now() - start).count());
+    if (kept.time_limit > Seconds(0)) kept.time_limit = left_until(kept.time_limit, elapsed);
+    auto improved = improve(job, kept, best, evaluate, found.to_deal);
+    const bool taken = improved && improved->candidate.estimate.feasible &&
+                       runs_order(job.job, improved->candidate.plan);
+    if (taken) found.plans.insert(found.plans.begin(), std::move(improved->candidate));
+  }
+  const auto shown = static_cast<std::size_t>(std::max(1, options.top));
+  for (std::vector<Candidate>* plans : {&found.plans, &found.closest}) {
+    if (plans->size() > shown) {
+      plans->erase(plans->begin() + static_cast<std::ptrdiff_t>(shown), plans->end());
+    }
+  }
+  return found;
+}
+
+}  // namespace trainyard
