@@ -7,6 +7,7 @@
 #include "model/cost/money.h"
 #include "model/cost/reliability.h"
 #include "model/workload/transformer.h"
+#include "planner/improved_search.h"
 
 namespace trainyard {
 namespace {
@@ -39,7 +40,7 @@ std::vector<Job> jobs_of(const Job& job, const CapacitySpace& sizes) {
 CapacityPoint point_of(Job job, const std::optional<Seconds>& deadline,
                        const SearchOptions& options, const JobEvaluator& evaluate) {
   const PreparedJob prepared = prepare(job);
-  SearchResult found = search(prepared, options, evaluate(prepared));
+  SearchResult found = improved_search(prepared, options, evaluate(prepared));
   CapacityPoint point{.job = std::move(job),
                       .best = {},
                       .optimal = found.optimal,

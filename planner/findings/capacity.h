@@ -1,5 +1,6 @@
 // Capacity planning: the best plan for every size in question of network, cluster, batch and
-// sequence. Each size is a search of its own, proved as far as that search is.
+// sequence. Each size is a search of its own, proved as far as that search is, with what layers,
+// recomputation and order of a plan's own gain on it (planner/improvement.h).
 #pragma once
 
 #include <cstdint>

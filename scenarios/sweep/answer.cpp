@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "model/cost/breakdown.h"
+#include "planner/improved_search.h"
 #include "scenarios/plan_value.h"
 #include "scenarios/write/groups.h"
 #include "simulator/life/bill.h"
@@ -57,7 +58,7 @@ Expected<Candidate> searched(const PointQuestion& point, Objective objective) {
   options.objective = objective;
   options.top = 1;
   options.threads = 1;
-  SearchResult result = search(point.job(), options, analytic_evaluator(point.job()));
+  SearchResult result = improved_search(point.job(), options, analytic_evaluator(point.job()));
   auto& found = result.plans.empty() ? result.closest : result.plans;
   if (found.empty()) return failure("", "no plan of the space is legal for this job");
   return std::move(found.front());
