@@ -13,6 +13,7 @@
 #include "cli/plan/report.h"
 #include "cli/plan/search.h"
 #include "cli/progress.h"
+#include "planner/findings/refusal.h"
 #include "planner/unlike/baseline.h"
 #include "planner/unlike/ways_out.h"
 #include "scenarios/output.h"
@@ -125,6 +126,23 @@ void add_searches(const Scenario& scenario, const GroupSearchOptions& asked,
   }
 }
 
+// Of a space that has no legal plan of any way, as of one cluster: what a group alone is refused
+// for.
+std::optional<Error> why_none_of_groups(const GroupedJob& job, const GroupSearchOptions& asked,
+                                        const GroupedPlans& found) {
+  const auto left_out_alone = std::ranges::count(found.left_out, GroupUse::alone, &LeftOutWay::use);
+  const bool none = found.complete && found.closest.empty() && in_order(found).empty() &&
+                    std::cmp_equal(left_out_alone, job.cluster.groups.size());
+  if (!none) return std::nullopt;
+  PlanRequest base;
+  base.layers_per_stage = asked.layers_per_stage;
+  for (const Cluster& group : job.cluster.groups) {
+    const PreparedJob alone = prepare(Job{job.model, group, job.training});
+    if (auto why = why_none_is_legal(alone, asked.space, base)) return why;
+  }
+  return std::nullopt;
+}
+
 // Until Ctrl-C or the end of the time limit of all.
 void add_remarks(const Scenario& scenario, const GroupAnswerOptions& options,
                  const std::vector<GroupedPlan>& plans, GroupAnswer& answer) {
@@ -162,6 +180,11 @@ int answer_for_groups(const std::filesystem::path& file, const Question& questio
   const std::vector<GroupedPlan> plans = in_order(answer.found);
   if (plans.empty() && !answer.found.complete) {
     return fail({scenario.name, "stopped before any plan that fits was found"}, kInterrupted);
+  }
+  if (const auto why = why_none_of_groups(grouped_job(scenario), asked, answer.found)) {
+    return fail({file.string(), fmt::format("no plan of the space is legal for this job; {}: {}",
+                                            why->where, why->message)},
+                kAnswerIsNo);
   }
   if (const auto written = write_best(file, options, plans, answer); !written) {
     return fail(written.error(), kMachineFailed);

@@ -325,14 +325,21 @@ std::string verdict(const Estimate& estimate, const Cluster& cluster, const Styl
   const std::string stage = estimate.stages.size() > 1
                                 ? fmt::format("stage {}, the fullest, ", estimate.fullest_stage)
                                 : "a device ";
-  std::string amounts = fmt::format("needs {}, the device has {}", with_unit(estimate.peak_memory),
-                                    with_unit(cluster.device.memory));
-  if (estimate.host_memory > Bytes(0)) {
-    amounts += "; " + host_words(estimate.host_memory, cluster);
+  // Of a plan that does not fit, only what it does not fit.
+  const bool device_holds = estimate.peak_memory <= cluster.device.memory;
+  const bool hosts_hold = !cluster.host_memory || estimate.host_memory <= *cluster.host_memory;
+  const bool by_hosts_alone = !estimate.feasible && device_holds && !hosts_hold;
+  std::string amounts;
+  if (!by_hosts_alone) {
+    amounts = fmt::format("{}needs {}, the device has {}", stage, with_unit(estimate.peak_memory),
+                          with_unit(cluster.device.memory));
   }
-  return wrap(fmt::format("{}: {}{}",
-                          estimate.feasible ? style.good("fits") : style.bad("does not fit"), stage,
-                          amounts));
+  if (estimate.host_memory > Bytes(0) && (estimate.feasible || !hosts_hold)) {
+    if (!amounts.empty()) amounts += "; ";
+    amounts += host_words(estimate.host_memory, cluster);
+  }
+  return wrap(fmt::format(
+      "{}: {}", estimate.feasible ? style.good("fits") : style.bad("does not fit"), amounts));
 }
 
 std::string most_memory(const Estimate& estimate, const Style& style) {

@@ -435,6 +435,51 @@ TEST(Plan, EndsWith130WhenInterruptedWithNothingFound) {
   EXPECT_EQ(read_text(printed), "");
 }
 
+// As schedulers end a job; the answer is that of Ctrl-C.
+TEST(Plan, EndsWith130WhenTerminatedWithNothingFound) {
+  const std::filesystem::path file = write_scratch("nothing.json", R"({
+    "trainyard": "scenario/1", "model": "deepseek-v3",
+    "cluster": { "node": "dgx-h100-80gb", "nodes": 2048 },
+    "planner": { "zero_stage": 0, "expert_parallel": 1, "expert_tensor_parallel": 1,
+                 "pipeline_parallel": 1, "sharding_group": [1],
+                 "rank_order": ["tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp", "cp-tp-ep-dp-pp",
+                                "cp-tp-ep-pp-dp", "tp-ep-cp-dp-pp", "tp-ep-dp-cp-pp",
+                                "ep-tp-cp-dp-pp", "ep-cp-tp-dp-pp"] },
+    "training": { "global_batch": 15360, "sequence_length": 4096 } })");
+  const BackgroundProgram program({TRAINYARD_PROGRAM, "plan", file.string()},
+                                  scratch_folder() / "printed");
+  EXPECT_TRUE(wait_until([&] { return catches(program.pid(), SIGINT); }));
+  program.send(SIGTERM);
+  EXPECT_EQ(program.wait(), 130);
+}
+
+// What a given plan repeats is searched anew, as the note says.
+TEST(Plan, SearchesTheRecomputationOfAGivenPlanAnew) {
+  const auto answer_with = [](const std::string& plan) {
+    const Ran ran = run_trainyard("plan --format json " + quoted(small_scenario(plan)));
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    return PrintedJson::parse(ran.out);
+  };
+  const PrintedJson without = answer_with("");
+  const PrintedJson with = answer_with(R"(, "plan": { "recompute": "full" })");
+  EXPECT_EQ(with.at("plans"), without.at("plans"));
+  EXPECT_EQ(with.at("improvement"), without.at("improvement"));
+}
+
+// Layers of each stage and recomputation that is named: the improved plan keeps to that, too.
+TEST(Plan, ImprovesWithRecomputationThatIsNamed) {
+  const std::filesystem::path best = scratch_folder() / "best.json";
+  const Ran ran =
+      run_trainyard("plan --out " + quoted(best) + " " + quoted(write_scratch("pinned.json", R"({
+    "trainyard": "scenario/1", "model": "llama-3.1-70b",
+    "cluster": { "node": "dgx-h100-80gb", "nodes": 8 },
+    "training": { "global_batch": 128, "sequence_length": 8192, "stack": "megatron-core" },
+    "planner": { "recompute": [["full", {"full": 2}, "none", "none"]] } })")));
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const PrintedJson plan = PrintedJson::parse(read_text(best)).at("plan");
+  EXPECT_EQ(plan.at("recompute"), PrintedJson::parse(R"(["full", {"full": 2}, "none", "none"])"));
+}
+
 // The pass orders of five plans take a second: 0.3 s are over before, in the search or behind it. A
 // day is not.
 TEST(Plan, KeepsToItsTimeLimitWhenTheSearchIsDone) {
