@@ -294,12 +294,6 @@ void check_deepspeed(const Scenario& scenario, const Plan& plan, Refusals& refus
     refusals.add("/plan/offload/gradients", "another place than the optimizer's",
                  "host where the optimizer is not on the device and zero_stage is 2 or 3");
   }
-  // deepspeed/runtime/engine.py: "Currently, the compatibility between 'autotp' and 'zero_stage =
-  // 3' has not been validated".
-  if (plan.tensor_parallel > 1 && plan.zero_stage == 3) {
-    refusals.add("/plan/zero_stage", fmt::format("3 with tensor_parallel {}", plan.tensor_parallel),
-                 "0 to 2 with it");
-  }
   if (plan.offload.parameters != OffloadTarget::none && plan.zero_stage != 3) {
     refusals.add("/plan/offload/parameters", fmt::format("with zero_stage {}", plan.zero_stage),
                  "zero_stage 3");

@@ -20,10 +20,11 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 Expected<Imported> megatron_read(const std::string& layers, const std::string& options) {
-  return import_megatron(foreign("--hidden-size 4096 --num-attention-heads 32 --seq-length 4096 "
-                                 "--global-batch-size 1024 --vocab-size 32000 --bf16 --num-layers " +
-                                 layers + " " + options),
-                         {.node = "dgx-h100-80gb", .nodes = 16});
+  return import_megatron(
+      foreign("--hidden-size 4096 --num-attention-heads 32 --seq-length 4096 "
+              "--global-batch-size 1024 --vocab-size 32000 --bf16 --num-layers " +
+              layers + " " + options),
+      {.node = "dgx-h100-80gb", .nodes = 16});
 }
 std::string megatron_line(const std::string& layers, const std::string& options) {
   const auto read = megatron_read(layers, options);
