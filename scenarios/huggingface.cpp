@@ -51,6 +51,10 @@ bool is_known_family(const Reading& reading) { return !reading.architecture.type
 // The model_type, but for configs that are known by their class.
 std::string type_of(HuggingFaceConfig& config) {
   std::string type = config.text("model_type");
+  // The first ChatGLM, which shares no more than the name with the later ones.
+  if (type == "chatglm" && config.flag({"position_encoding_2d"}, false)) return "chatglm-6b";
+  const std::string_view later = type_of_class(type);
+  if (!later.empty()) return std::string(later);
   const Json* classes = config.find({"architectures"});
   if (find_architecture(type) != nullptr || classes == nullptr || !classes->is_array()) return type;
   for (const Json& name : *classes) {
@@ -80,6 +84,9 @@ void refuse_other_networks(HuggingFaceConfig& config) {
   if (config.flag({"is_encoder_decoder"}, false)) {
     return refuse_network(config, "an encoder and a decoder");
   }
+  if (type == "doge" && config.flag({"is_moe"}, false)) {
+    return refuse_network(config, "experts of one neuron each");
+  }
   // A list of layer types says more than a family's keys: all of its layers may be attention.
   if (config.has("layer_types")) return;
   const Architecture* family = find_architecture(type);
@@ -92,6 +99,11 @@ void refuse_other_networks(HuggingFaceConfig& config) {
       return refuse_network(config, fmt::format("{}: {}", foreign.key, foreign.means));
     }
   }
+}
+
+// Falcon's; its first release with it had a model_type of its own instead of the key.
+bool has_new_decoder(HuggingFaceConfig& config) {
+  return config.flag({"new_decoder_architecture"}, config.text("model_type") == "RefinedWeb");
 }
 
 int size(Reading& reading, KeyNames keys, int ClassSizes::*size, double most = 1e6) {
@@ -107,19 +119,14 @@ int read_kv_heads(Reading& reading) {
   const Architecture& architecture = reading.architecture;
   const int heads = reading.model.attention_heads;
   const bool falcon = architecture.type == "falcon";
-  if (architecture.type == "gpt_bigcode" ||
-      (falcon && !config.flag({"new_decoder_architecture"}, false))) {
+  if (architecture.type == "gpt_bigcode" || (falcon && !has_new_decoder(config))) {
     return config.flag({"multi_query"}, true) ? 1 : heads;
   }
   if (!config.flag({"multi_query_attention"}, true)) return heads;  // ChatGLM
   if (!config.flag({"group_query_attention"}, true)) return heads;  // CodeShell
-  const KeyNames keys = {"num_key_value_heads",
-                         "num_kv_heads",
-                         "num_attention_groups",
-                         "multi_query_group_num",
-                         "num_query_groups",
-                         "n_head_kv",
-                         "kv_n_heads"};
+  const KeyNames keys = {
+      "num_key_value_heads", "num_kv_heads", "num_attention_groups", "multi_query_group_num",
+      "num_query_groups",    "n_head_kv",    "n_kv_heads",           "kv_n_heads"};
   if (config.find(keys) != nullptr) return config.small_count(keys, heads);
   const int by_class = architecture.sizes.kv_heads;
   const bool fits = by_class > 0 && by_class != heads && heads % by_class == 0;
@@ -177,8 +184,9 @@ void read_attention(Reading& reading) {
   model.head_dim = read_head_dim(reading);
   if (has_latent_attention(reading)) read_latent_attention(reading);
   const Architecture& architecture = reading.architecture;
-  const bool norm = reading.config.flag({"use_qk_norm", "qk_layernorm", "qk_norm"},
-                                        architecture.qk_norm != HeadNorm::none);
+  const bool norm =
+      reading.config.flag({"use_qk_norm", "qk_layernorm", "qk_norm", "attention_layer_norm"},
+                          architecture.qk_norm != HeadNorm::none);
   reading.facts.qk_norm = !norm                                    ? HeadNorm::none
                           : architecture.qk_norm != HeadNorm::none ? architecture.qk_norm
                                                                    : architecture.qk_norm_on_demand;
@@ -192,14 +200,15 @@ void read_biases(Reading& reading) {
   HuggingFaceConfig& config = reading.config;
   const Architecture& architecture = reading.architecture;
   LinearBiases biases = architecture.biases;
-  const KeyNames everywhere = {"use_bias", "add_bias_linear", "enable_bias", "bias"};
+  const KeyNames everywhere = {"use_bias", "add_bias_linear", "enable_bias", "include_bias",
+                               "bias"};
   if (config.find(everywhere) != nullptr) {
     const bool all = config.flag(everywhere, false);
     const bool mlp = all && architecture.type != "internlm2";
     biases = {.qkv = all, .output = all, .mlp = mlp};
     if (architecture.type == "chatglm") biases.qkv = true;
   }
-  if (config.has("attention_bias")) {
+  if (architecture.type != "phi3small" && config.has("attention_bias")) {
     biases.qkv = config.flag({"attention_bias"}, false);
     biases.output = biases.qkv && architecture.attention_bias_of_output;
   }
@@ -213,14 +222,23 @@ void read_biases(Reading& reading) {
   model.qkv_biases = biases.qkv && !model.biases && !model.latent_attention;
 }
 
+// What the config calls the width of the MLP is that of gate and up together.
+bool holds_gate_and_up(const Architecture& architecture) {
+  return architecture.type == "qwen" || architecture.type == "molmo" ||
+         architecture.type == "hf_olmo";
+}
+
 void read_ffn(Reading& reading) {
   HuggingFaceConfig& config = reading.config;
   Transformer& model = reading.model;
   const KeyNames keys = {"intermediate_size_mlp", "intermediate_size", "n_inner",
                          "ffn_hidden_size",       "ffn_dim",           "ff_intermediate_size",
-                         "dense_ffn_hidden_size"};
+                         "dense_ffn_hidden_size", "mlp_hidden_size",   "inner_hidden_size"};
   model.ffn_size = config.count(keys, 0);
-  if (reading.architecture.type == "qwen") model.ffn_size /= 2;  // gate and up together
+  if (model.ffn_size == 0 && reading.architecture.type == "hf_olmo") {
+    model.ffn_size = config.count({"mlp_ratio"}, 4, 1e3) * model.hidden_size;
+  }
+  if (holds_gate_and_up(reading.architecture)) model.ffn_size /= 2;
   if (model.ffn_size > 0) return;
   const std::int64_t ratio = config.count({"expansion_ratio"}, 4, 1e3);  // MPT
   model.ffn_size = ratio * model.hidden_size;
@@ -261,8 +279,10 @@ int read_expert_count(Reading& reading) {
   const KeyNames keys = {"num_local_experts", "n_routed_experts", "num_experts", "moe_num_experts",
                          "moe_num_primary_experts"};
   HuggingFaceConfig& config = reading.config;
-  const bool none = config.says_none(keys);
-  const bool found = config.find(keys) != nullptr;
+  // Some configs name experts all the same (Doge's).
+  const bool off = config.says_false({"use_moe", "is_moe", "enable_moe"});
+  const bool none = off || config.says_none(keys);
+  const bool found = config.find(keys) != nullptr && !none;
   reading.experts = found || none ? ExpertsRead::none : ExpertsRead::not_said;
   if (found) return config.small_count(keys, 0);
   const int by_class = reading.architecture.experts.experts;
@@ -340,9 +360,13 @@ void read_norms(Reading& reading) {
   if (architecture.type == "stablelm" && config.flag({"use_parallel_residual"}, false)) {
     facts.norms = 1;
   }
+  if (architecture.type == "hf_olmo" && !config.flag({"layer_norm_with_affine"}, true)) {
+    facts.norms = 0;
+    facts.final_norm = false;
+  }
   if (architecture.type == "hyperclovax" && !config.flag({"use_post_norm"}, true)) facts.norms = 2;
   if (architecture.type == "falcon" && config.flag({"parallel_attn"}, true)) {
-    const int parallel = config.flag({"new_decoder_architecture"}, false) ? 2 : 1;
+    const int parallel = has_new_decoder(config) ? 2 : 1;
     facts.norms = config.small_count({"num_ln_in_parallel_attn"}, parallel);
   }
 }
@@ -355,6 +379,10 @@ void read_sizes(Reading& reading) {
       size(reading, {"hidden_size", "n_embd", "n_embed", "d_model"}, &ClassSizes::hidden_size);
   model.vocabulary =
       size(reading, {"vocab_size", "padded_vocab_size"}, &ClassSizes::vocabulary, kMostVocabulary);
+  const std::string_view type = reading.architecture.type;
+  if (type == "molmo" || type == "hf_olmo") {  // whose table has rows beyond the tokenizer's
+    model.vocabulary = reading.config.count({"embedding_size"}, model.vocabulary, kMostVocabulary);
+  }
   const int width = reading.config.small_count({"word_embed_proj_dim"}, model.hidden_size);
   reading.facts.embedding_width = width == model.hidden_size ? 0 : width;
 }
@@ -504,8 +532,11 @@ Expected<ImportedModel> read_config(const OpenDocument& document) {
   if (nested) config.assume("only the text tower is planned and counted");
   refuse_other_networks(config);
   const Architecture& architecture = architecture_of(config);
-  const bool tied =
-      config.flag({"tie_word_embeddings"}, whole.flag({"tie_word_embeddings"}, architecture.tied));
+  // Of a class that is not known: PretrainedConfig's default is true, and what differs from it is
+  // always written.
+  const bool by_class = architecture.type.empty() || architecture.tied;
+  const KeyNames tying = {"tie_word_embeddings", "weight_tying"};
+  const bool tied = config.flag(tying, whole.flag(tying, by_class));
   Reading reading{config, architecture, nested, imported.model, {}, {}};
   read_decoder(reading, tied);
   for (const auto* part : {&whole, &config}) {

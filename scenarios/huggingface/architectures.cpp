@@ -30,6 +30,12 @@ constexpr Beyond kResidualNorm{"the norm of the dense residual MLP", [](const Tr
                                  return 1.0 * model.hidden_size * model.layers;
                                }};
 
+constexpr Beyond kDynamicMask{
+    "the mask of dynamic attention and the scales of residuals", [](const Transformer& model) {
+      const double heads = model.kv_heads;
+      return (heads * model.head_dim * heads + heads + 2.0 * model.hidden_size) * model.layers;
+    }};
+
 constexpr std::array kArchitectures = {
     // Llama and what is built like it
     Architecture{.type = "llama", .sizes = {32, 4096, 32, 0, 0, 11008, 32000}},
@@ -67,6 +73,11 @@ constexpr std::array kArchitectures = {
     Architecture{.type = "internlm2", .sizes = {32, 4096, 32, 0, 0, 11008, 103168}},
     Architecture{.type = "internlm3", .sizes = {48, 4096, 32, 2, 128, 10240, 128512}},
     Architecture{.type = "minicpm", .tied = true},
+    Architecture{.type = "molmo", .qk_norm_on_demand = HeadNorm::across_heads},
+    Architecture{.type = "doge",
+                 .qk_norm = HeadNorm::by_head,
+                 .beyond = kDynamicMask,
+                 .note = "attention to the keys of a dynamic mask is planned as to all of them"},
     Architecture{.type = "baichuan"},
     Architecture{.type = "yi"},
     Architecture{.type = "diffllama",
@@ -252,6 +263,11 @@ constexpr std::array kArchitectures = {
                  .norm = NormWeights::layer,
                  .plain_mlp = true,
                  .sizes = {32, 6144, 48, 0, 0, 24576, 256000}},
+    Architecture{.type = "chatglm-6b",
+                 .norm = NormWeights::layer,
+                 .plain_mlp = true,
+                 .biases = kAllBiases,
+                 .tied = true},
     Architecture{.type = "codeshell",
                  .norm = NormWeights::layer,
                  .plain_mlp = true,
@@ -277,6 +293,11 @@ constexpr std::array kArchitectures = {
 
     // Phi-3, GLM, OLMo, StableLM, Command
     Architecture{.type = "phi3", .sizes = {32, 3072, 32, 0, 0, 8192, 32064}},
+    Architecture{.type = "phi3small",
+                 .norm = NormWeights::layer,
+                 .biases = kAllBiases,
+                 .tied = true,
+                 .note = "attention to blocks of keys is planned as to all of them"},
     Architecture{.type = "phi4_multimodal", .sizes = {32, 3072, 32, 8, 0, 8192, 200064}},
     Architecture{.type = "chatglm", .biases = kQkvBiases},
     Architecture{.type = "glm",
@@ -297,6 +318,9 @@ constexpr std::array kArchitectures = {
                  .norms = 0,
                  .final_norm = false,
                  .sizes = {32, 4096, 32, 0, 0, 11008, 50304}},
+    Architecture{.type = "hf_olmo",
+                 .norm = NormWeights::layer_no_bias,
+                 .qk_norm_on_demand = HeadNorm::across_heads},
     Architecture{.type = "olmo2",
                  .qk_norm = HeadNorm::across_heads,
                  .sizes = {32, 4096, 32, 0, 0, 11008, 50304}},

@@ -50,6 +50,13 @@ bool HuggingFaceConfig::says_none(Keys keys) const {
   });
 }
 
+bool HuggingFaceConfig::says_false(Keys keys) const {
+  return std::ranges::any_of(keys, [this](std::string_view key) {
+    const auto member = json_.find(key);
+    return member != json_.end() && *member == false;
+  });
+}
+
 void HuggingFaceConfig::refuse(const Place& place, std::string message) {
   remember(place.error(std::move(message)).value());
 }

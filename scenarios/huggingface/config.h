@@ -36,6 +36,8 @@ class HuggingFaceConfig {
   void pass_over(Keys keys) { asked_.insert(keys.begin(), keys.end()); }
   // One of the keys is there as null: the config says that there is none.
   bool says_none(Keys keys) const;
+  // One of the keys is there as false.
+  bool says_false(Keys keys) const;
 
   // A whole number from 0 to `most`. Of the keys that some configs give layer by layer, a list of
   // equal numbers stands for one of them.

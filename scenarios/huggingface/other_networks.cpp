@@ -12,10 +12,13 @@ struct NetworkClass {
   std::string_view name;
   std::string_view type;
 };
-// xai-org/grok-2 says "git"; PowerInfer/SmallThinker-21BA3B-Instruct says nothing.
+// xai-org/grok-2 says "git"; PowerInfer/SmallThinker-21BA3B-Instruct says nothing; Falcon's first
+// releases had names of their own.
 constexpr auto kClasses = std::to_array<NetworkClass>({
     {"Grok1ForCausalLM", "grok-1"},
     {"SmallThinkerForCausalLM", "smallthinker"},
+    {"RefinedWeb", "falcon"},
+    {"RefinedWebModel", "falcon"},
 });
 
 struct OtherNetwork {

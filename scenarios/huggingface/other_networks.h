@@ -12,7 +12,7 @@ inline constexpr std::string_view kRecurrent = "recurrent or linear-attention la
 inline constexpr std::string_view kSharedKeys = "keys and values that layers share";
 
 // The model_type of a published network whose config has none, or another network's, by the class
-// under `architectures`; empty: the model_type is right.
+// under `architectures` or an earlier model_type; empty: the model_type is right.
 std::string_view type_of_class(std::string_view network_class);
 
 // Why a network of this model_type is none of ours; empty: nothing is known against it.

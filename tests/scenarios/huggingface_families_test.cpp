@@ -347,7 +347,39 @@ const auto kFamilies = ::testing::Values(
       "moe_intermediate_size": 16384, "num_experts_per_tok": 2, "num_local_experts": 8,
       "residual_moe": true, "num_attention_heads": 64, "num_key_value_heads": 8,
       "num_hidden_layers": 64, "head_dim": 128, "rms_norm_eps": 1e-05, "sliding_window_size": -1,
-      "global_attn_every_n": 1})"});
+      "global_attn_every_n": 1})"},
+    // 7.62 B: the network of Qwen2-7B, as transformers counts that one.
+    Family{"allenai/Molmo-7B-D text", 7'615'616'512, 0, R"({"model_type": "molmo", "attention_layer_norm": false,
+      "embedding_size": 152064, "hidden_size": 3584, "intermediate_size": 37888,
+      "layer_norm_eps": 1e-06, "layer_norm_type": "rms", "num_attention_heads": 28,
+      "num_hidden_layers": 28, "num_key_value_heads": 4, "qkv_bias": true,
+      "tie_word_embeddings": false, "vocab_size": 152064, "weight_tying": false})"},
+    // As under their later names, above.
+    Family{"tiiuae/falcon-7b of May 2023", 6'921'720'704, 0, R"({"model_type": "RefinedWebModel", "n_layer": 32, "hidden_size": 4544,
+      "n_head": 71, "vocab_size": 65024, "bias": false, "multi_query": true, "alibi": false,
+      "layer_norm_epsilon": 1e-05, "parallel_attn": true})"},
+    Family{"tiiuae/falcon-40b of May 2023", 41'303'293'952, 0, R"({"model_type": "RefinedWeb", "n_layer": 60, "hidden_size": 8192,
+      "n_head": 128, "n_head_kv": 8, "vocab_size": 65024, "bias": false, "alibi": false,
+      "layer_norm_epsilon": 1e-05, "parallel_attn": true})"},
+    Family{"allenai/OLMo-7B", 6'888'095'744, 0, R"({"model_type": "hf_olmo", "d_model": 4096, "embedding_size": 50304,
+      "include_bias": false, "layer_norm_type": "default", "layer_norm_with_affine": false,
+      "mlp_hidden_size": 22016, "mlp_ratio": 4, "multi_query_attention": false, "n_heads": 32,
+      "n_layers": 32, "vocab_size": 50280, "weight_tying": false})"},
+    Family{"SmallDoge/Doge-320M", 335'750'272, 0, R"({"model_type": "doge", "num_hidden_layers": 32, "hidden_size": 1024,
+      "num_attention_heads": 8, "num_key_value_heads": 4, "intermediate_size": 2048,
+      "vocab_size": 32768, "tie_word_embeddings": true, "is_moe": false,
+      "keep_window_size": 2048, "num_experts": 16384, "num_experts_per_tok": 64})"},
+    // 6.2 B. By hand, a layer: 4 · 4096² and 2 · 4096 · 16384 with their biases, 4 · 4096 of norms;
+    // 130528 · 4096 of the embedding, which is the head, and 2 · 4096.
+    Family{"THUDM/chatglm-6b", 6'173'286'400, 0, R"({"model_type": "chatglm", "num_layers": 28, "hidden_size": 4096,
+      "num_attention_heads": 32, "inner_hidden_size": 16384, "layernorm_epsilon": 1e-05,
+      "position_encoding_2d": true, "vocab_size": 130528})"},
+    // 7.39 B. By hand, a layer: 4096 · (4096 + 2 · 1024 + 4096) and 3 · 4096 · 14336, biases of
+    // 6144 + 4096 + 28672 + 4096, 4 · 4096 of norms; 100352 · 4096 of the embedding, 2 · 4096.
+    Family{"microsoft/Phi-3-small-8k-instruct", 7'392'272'384, 0, R"({"model_type": "phi3small", "num_hidden_layers": 32,
+      "hidden_size": 4096, "num_attention_heads": 32, "num_key_value_heads": 8,
+      "ff_intermediate_size": 14336, "hidden_act": "gegelu", "attention_bias": false,
+      "blocksparse_block_size": 64, "dense_attention_every_n_layers": 2, "vocab_size": 100352})"});
 // clang-format on
 
 INSTANTIATE_TEST_SUITE_P(Published, HuggingFaceFamilies, kFamilies, [](const auto& tested) {

@@ -449,6 +449,32 @@ TEST(HuggingFaceText, NamesWhatItDidNotReadOfAnUnknownNetwork) {
               ::testing::EndsWith("not read: \"window_stride\", \"attention_sparsity\""));
 }
 
+// tie_word_embeddings is true in transformers' PretrainedConfig, and save_pretrained writes what
+// differs from it: Jais has 13,020,966,400 parameters, and 435,159,040 more with a head of its own.
+TEST(HuggingFaceText, TakesTheEmbeddingAsTheHeadOfAnUnknownNetworkThatDoesNotSay) {
+  const std::string jais =
+      R"({"model_type": "jais", "activation_function": "swiglu", "n_embd": 5120,
+      "n_head": 40, "n_inner": 13653, "n_layer": 40, "layer_norm_epsilon": 1e-05,
+      "position_embedding_type": "alibi", "vocab_size": 84992)";
+  const auto read = parse_huggingface(jais + "}", "jais");
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  EXPECT_TRUE(read->model.tied_embeddings);
+  EXPECT_NEAR(parameter_count(read->model, 0), 13'020'966'400, 3e6);
+  EXPECT_FALSE(parse_huggingface(jais + R"(, "tie_word_embeddings": false})", "jais")
+                   .value()
+                   .model.tied_embeddings);
+}
+
+// modeling_doge.py of transformers: experts of a mixture are rows of two embeddings there.
+TEST(HuggingFaceText, RefusesTheMixturesOfDoge) {
+  const auto read =
+      parse_huggingface(with_sizes(R"("model_type": "doge", "is_moe": true, "num_experts": 16384,
+                                      "num_experts_per_tok": 64)"),
+                        "doge");
+  ASSERT_FALSE(read.has_value());
+  EXPECT_THAT(read.error().message, HasSubstr("experts of one neuron each"));
+}
+
 // PowerInfer/SmallThinker-21BA3B-Instruct has no model_type: 21 B, of which 3 B a token. By hand, a
 // layer: attention 2560 · 128 · (2 · 28 + 2 · 4), 64 experts of 3 · 2560 · 768, the router, two
 // norms.
