@@ -23,10 +23,11 @@ struct Way {
   bool out = false;  // a price has shown that it does not fit, or that another is better
 };
 
-// All recomputations of a stage with these layers, the shortest first: what it holds depends on
-// nothing else.
+// All recomputations of a stage with these layers in its chunks, the shortest first: what it holds
+// depends on nothing else.
 struct StageWays {
   LayerCounts kinds{};
+  Counts chunks;
   std::vector<Way> ways;
 };
 
@@ -253,23 +254,29 @@ class LocalSearch {
     dealt_ = counts;
     for (StageAllocation& stage : stages_) stage.layers = 0;
     std::vector<LayerCounts> kinds(stages_.size());
+    std::vector<Counts> chunks(stages_.size());
     int first = 0;
     for (std::size_t chunk = 0; chunk < counts.size(); ++chunk) {
       const LayerCounts more = moves_.job.layers_between(first, counts[chunk]);
       const std::size_t stage = stage_of(chunk);
       for (std::size_t kind = 0; kind < more.size(); ++kind) kinds[stage][kind] += more[kind];
       stages_[stage].layers += counts[chunk];
+      chunks[stage].push_back(counts[chunk]);
       first += counts[chunk];
     }
     for (std::size_t j = 0; j < kinds.size(); ++j) kinds[j][kMtpKind] = stages_[j].own_layers;
-    for (std::size_t j = 0; j < kinds.size(); ++j) chosen_[j] = find_ways(j, kinds[j]);
+    for (std::size_t j = 0; j < kinds.size(); ++j) {
+      chosen_[j] = find_ways(j, kinds[j], std::move(chunks[j]));
+    }
   }
 
-  std::size_t find_ways(std::size_t stage, const LayerCounts& kinds) {
+  std::size_t find_ways(std::size_t stage, const LayerCounts& kinds, Counts chunks) {
     std::vector<StageWays>& known = known_[stage];
-    const auto found = std::ranges::find(known, kinds, &StageWays::kinds);
+    const auto found = std::ranges::find_if(known, [&](const StageWays& of) {
+      return of.kinds == kinds && of.chunks == chunks;
+    });
     const auto place = static_cast<std::size_t>(found - known.begin());
-    if (found == known.end()) known.push_back({kinds, ways_of(stage, kinds)});
+    if (found == known.end()) known.push_back({kinds, std::move(chunks), ways_of(stage, kinds)});
     return place;
   }
 
