@@ -512,8 +512,7 @@ class Improver {
     problem->fill = 0;
     // Layers may move between a stage's chunks to those that have fewer micro-batches in flight:
     // all chunks have the one that turns back.
-    const bool chunked = chunks_held(pipeline_shape(plan)) > 1;
-    if (orders == PassOrders::any || chunked) {
+    if (orders == PassOrders::any || chunks_held(pipeline_shape(plan)) > 1) {
       for (AllocatedStage& stage : problem->stages) {
         stage.in_flight = 1;
         stage.in_flight_by_layers.clear();

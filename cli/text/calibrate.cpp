@@ -69,6 +69,14 @@ std::string_view operation_name(CollectiveOperation operation) {
   return "";
 }
 
+// Single messages are priced by the node's links, if at all.
+ScoredPoint point_of(const TimedCollective& of, std::string_view among, Seconds predicted) {
+  const bool single = of.sample.operation == CollectiveOperation::send;
+  return {{fmt::format("{}, {}", operation_name(of.sample.operation), among),
+           fmt::format("{:.0f} bytes", of.sample.bytes.value()), of.timing},
+          single ? 0 : predicted.value()};
+}
+
 // Of the samples of one kind, in their order, the predictions belong to the points of one family.
 template <typename Sample, typename Predict>
 void predict(std::vector<ScoredPoint>& points, std::string_view family, std::string_view what,
@@ -100,15 +108,9 @@ std::vector<ScoredPoint> scored_points(const Device& fitted, const HostSamples& 
   predict(points, "attention", "forward", host.attention, attention);
   predict(points, "GEMM in a step", "", host.steps.gemm, gemm);
   predict(points, "attention in a step", "forward", host.steps.attention, attention);
-  for (const auto& [sample, timing] : collectives) {
-    const std::string family =
-        fmt::format("{}, {} ranks", operation_name(sample.operation), sample.gpus);
-    // Single messages are priced by the node's links.
-    const Seconds predicted = sample.operation == CollectiveOperation::send
-                                  ? Seconds(0)
-                                  : collective_sample_time(device, sample);
-    points.push_back(
-        {{family, fmt::format("{:.0f} bytes", sample.bytes.value()), timing}, predicted.value()});
+  for (const TimedCollective& of : collectives) {
+    points.push_back(point_of(of, fmt::format("{} ranks", of.sample.gpus),
+                              collective_sample_time(device, of.sample)));
   }
   return points;
 }
@@ -116,15 +118,10 @@ std::vector<ScoredPoint> scored_points(const Device& fitted, const HostSamples& 
 void add_points_across(const Cluster& host, std::span<const TimedCollective> collectives,
                        std::vector<ScoredPoint>& points) {
   const FabricProblem problem{host, ""};
-  for (const auto& [sample, timing] : collectives) {
-    const FabricSample across = fabric_sample(sample, host);
-    const std::string family =
-        fmt::format("{}, {} hosts", operation_name(sample.operation), across.nodes);
-    const Seconds predicted = sample.operation == CollectiveOperation::send
-                                  ? Seconds(0)
-                                  : fabric_sample_time(problem, across);
+  for (const TimedCollective& of : collectives) {
+    const FabricSample across = fabric_sample(of.sample, host);
     points.push_back(
-        {{family, fmt::format("{:.0f} bytes", sample.bytes.value()), timing}, predicted.value()});
+        point_of(of, fmt::format("{} hosts", across.nodes), fabric_sample_time(problem, across)));
   }
 }
 

@@ -272,9 +272,8 @@ class LocalSearch {
 
   std::size_t find_ways(std::size_t stage, const LayerCounts& kinds, Counts chunks) {
     std::vector<StageWays>& known = known_[stage];
-    const auto found = std::ranges::find_if(known, [&](const StageWays& of) {
-      return of.kinds == kinds && of.chunks == chunks;
-    });
+    const auto found = std::ranges::find_if(
+        known, [&](const StageWays& of) { return of.kinds == kinds && of.chunks == chunks; });
     const auto place = static_cast<std::size_t>(found - known.begin());
     if (found == known.end()) known.push_back({kinds, std::move(chunks), ways_of(stage, kinds)});
     return place;
