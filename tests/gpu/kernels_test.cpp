@@ -70,6 +70,8 @@ class BothBackends final : public Backend {
     if (done) done = device_.launch(work);
     if (!done) return done;
     compared_kinds().insert(work.issued.operation->kind);
+    // What it creates is room alone.
+    if (work.issued.operation->kind == OperationKind::await) return {};
     for (std::size_t i = 0; i < work.buffers.size(); ++i) {
       if (work.issued.operation->operands[i].access == Access::read) continue;
       const std::vector<float> expected = host_.read(work.buffers[i]);
