@@ -108,9 +108,11 @@ void expect_possible(const Priced& one) {
   EXPECT_LE(one.causal_mfu, 1);
 }
 
-// One second of compute may hide a second of the experts' exchange and one of the gradients'.
-constexpr double kLeeway = 0.98;
-constexpr double kLeewayOfWindow = 0.999;
+// One second of compute may hide a second of the experts' exchange and one of the gradients'. Where
+// the latter is long, in a ring over the PCIe of eight L40S under `ideal`, a step is 3.6 % shorter
+// at half the pace, and 0.16 % with a window.
+constexpr double kLeeway = 0.96;
+constexpr double kLeewayOfWindow = 0.998;
 
 void expect_slower_where_halved(const Job& job, const Estimate& whole) {
   using Scale = void (*)(Job&, double);

@@ -210,8 +210,9 @@ TEST(Contention, BetweenAMessageAndARingOverAllNicsIsFair) {
   const auto taken =
       group_seconds(graph, cluster, make_topology(cluster), NetworkGrain::collective);
   const double share = kNic / 1.125;
-  const double before = 30 * kAlpha - kAlpha;  // the ring's latency less the message's: it is alone
-  EXPECT_NEAR(taken[1], 30 * kAlpha + (1e9 - before * kNic) / share, 1e-8);
+  const double ring = 28 * cluster.intra.latency.value() + 2 * kAlpha;
+  const double before = ring - kAlpha;  // of latency, in which the message is alone
+  EXPECT_NEAR(taken[1], ring + (1e9 - before * kNic) / share, 1e-8);
 }
 
 }  // namespace
