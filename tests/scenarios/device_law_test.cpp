@@ -109,17 +109,22 @@ void expect_possible(const Priced& one) {
 }
 
 // One second of compute may hide a second of the experts' exchange and one of the gradients'. Where
-// the latter is long, in a ring over the PCIe of eight L40S under `ideal`, a step is 3.6 % shorter
-// at half the pace, and 0.16 % with a window.
-constexpr double kLeeway = 0.96;
-constexpr double kLeewayOfWindow = 0.998;
+// the latter is long, in rings over the PCIe of L40S under `ideal`, a step of Mixtral is 5.5 %
+// shorter at half the pace, and one of gpt-oss 0.25 % longer with a window.
+struct Leeway {
+  double half_pace, window;
+};
+Leeway leeway_of(const Stack& stack) {
+  return stack.overlap_slowdown == 0 ? Leeway{0.94, 0.997} : Leeway{0.98, 0.999};
+}
 
 void expect_slower_where_halved(const Job& job, const Estimate& whole) {
   using Scale = void (*)(Job&, double);
   for (const Scale scale : {Scale{scale_compute}, Scale{scale_memory}, Scale{scale_links}}) {
     Job halved = job;
     scale(halved, 0.5);
-    EXPECT_GE(priced(halved).estimate.step_time.value(), kLeeway * whole.step_time.value());
+    EXPECT_GE(priced(halved).estimate.step_time.value(),
+              leeway_of(job.training.stack).half_pace * whole.step_time.value());
   }
   Job halved = job;
   for (const Scale scale : {Scale{scale_compute}, Scale{scale_memory}, Scale{scale_links}}) {
@@ -137,7 +142,8 @@ void expect_laws(const Job& plain) {
   windowed.model.full_attention_every = 0;
   const Priced narrow = priced(windowed);
   expect_possible(narrow);
-  EXPECT_GE(whole.estimate.step_time.value(), kLeewayOfWindow * narrow.estimate.step_time.value());
+  EXPECT_GE(whole.estimate.step_time.value(),
+            leeway_of(plain.training.stack).window * narrow.estimate.step_time.value());
   Job longer = plain;
   longer.training.sequence_length = 8 * kSequence;
   const Priced full = priced(longer);
