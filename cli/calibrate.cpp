@@ -418,13 +418,22 @@ Expected<std::optional<Subject>> measured(CalibrateOptions& options, bool launch
   return *std::move(all);
 }
 
+// One of the ranks that the supervisor has started.
+int run_rank(const CalibrateOptions& options, const fs::path& folder) {
+  const auto done =
+      run_collective_rank(folder, options.backend, Seconds(options.time_limit * kCollectiveShare));
+  return done ? kDone : fail(done.error(), kMachineFailed);
+}
+
+int fit_and_answer(const CalibrateOptions& options, const Subject& subject) {
+  auto device = fitted_device(subject.samples, subject.collectives(), subject.frame);
+  if (!device) return fail(device.error(), kMachineFailed);
+  return answer(options, *device, subject);
+}
+
 int run(CalibrateOptions options) {
   const auto started = started_as_rank();
-  if (started && started->folder) {
-    const auto done = run_collective_rank(*started->folder, options.backend,
-                                          Seconds(options.time_limit * kCollectiveShare));
-    return done ? kDone : fail(done.error(), kMachineFailed);
-  }
+  if (started && started->folder) return run_rank(options, *started->folder);
   const bool launched = started && started->ranks > 1;
   const bool first = launched_as().rank == 0;  // of a launcher's, who speaks for all
   if (const auto error = launched ? prepare_launched(options, started->ranks) : std::nullopt) {
@@ -441,10 +450,7 @@ int run(CalibrateOptions options) {
   const auto subject = measured(options, launched);
   if (was_interrupted()) return kInterrupted;
   if (!subject) return fail(subject.error(), kMachineFailed);
-  if (!*subject) return kDone;
-  auto device = fitted_device((*subject)->samples, (*subject)->collectives(), (*subject)->frame);
-  if (!device) return fail(device.error(), kMachineFailed);
-  return answer(options, *device, **subject);
+  return *subject ? fit_and_answer(options, **subject) : kDone;
 }
 
 }  // namespace

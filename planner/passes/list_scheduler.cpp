@@ -52,10 +52,10 @@ void ListScheduler::reset() {
 }
 
 bool ListScheduler::has_room(const Stage& stage) const {
-  constexpr double kRounding = 1e-9;
+  constexpr double kRoomRounding = 1e-9;
   const double kept = problem_.kept_for_weights;
   const double used = stage.forwards - (1 - kept) * stage.inputs - kept * stage.weights;
-  return used + 1 <= stage.room + kRounding;
+  return used + 1 <= stage.room + kRoomRounding;
 }
 
 bool ListScheduler::prefers_weight(const Stage& stage, Ticks next,

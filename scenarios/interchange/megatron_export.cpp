@@ -453,6 +453,30 @@ Arguments arguments_of(const Scenario& scenario, const Plan& plan) {
   return arguments;
 }
 
+void add_notes(const Scenario& scenario, const Plan& plan, std::vector<std::string>& notes) {
+  const Transformer& model = scenario.job.model;
+  if (groups_queries(model) && model.kv_heads < plan.tensor_parallel) {
+    notes.push_back(
+        fmt::format("tensor_parallel {} above the {} query groups: Megatron-Core 0.16 or later",
+                    plan.tensor_parallel, model.kv_heads));
+  }
+  const Training& training = scenario.job.training;
+  if (casts_to_8_bits(training) && plan.zero_stage < 2 && !gathers_8_bits(training, plan)) {
+    notes.push_back(
+        fmt::format("{} weights in 8 bits lie beside those in 16: 2 bytes more a parameter of the "
+                    "layers than the plan's memory has",
+                    plan.zero_stage == 0 ? "without the distributed optimizer"
+                                         : "with the optimizer on the hosts"));
+  }
+  if (model.experts > 0 && !groups_experts(training)) {
+    notes.emplace_back(
+        "experts are computed one by one: Megatron-LM groups their products in bf16 alone");
+  }
+  if (plan.load_imbalance > 1) {
+    notes.emplace_back("load_imbalance is what the data does, not a setting");
+  }
+}
+
 }  // namespace
 
 Expected<Exported> export_megatron(const Scenario& scenario, const Plan& plan) {
@@ -489,26 +513,7 @@ Expected<Exported> export_megatron(const Scenario& scenario, const Plan& plan) {
         fmt::format("rank_order {} is in the hostfile alone: by the arguments ranks lie {}",
                     plan.rank_order, pipeline_first ? kPipelineFirst : kOrder));
   }
-  if (groups_queries(scenario.job.model) && scenario.job.model.kv_heads < plan.tensor_parallel) {
-    exported.notes.push_back(
-        fmt::format("tensor_parallel {} above the {} query groups: Megatron-Core 0.16 or later",
-                    plan.tensor_parallel, scenario.job.model.kv_heads));
-  }
-  const Training& training = scenario.job.training;
-  if (casts_to_8_bits(training) && plan.zero_stage < 2 && !gathers_8_bits(training, plan)) {
-    exported.notes.push_back(
-        fmt::format("{} weights in 8 bits lie beside those in 16: 2 bytes more a parameter of the "
-                    "layers than the plan's memory has",
-                    plan.zero_stage == 0 ? "without the distributed optimizer"
-                                         : "with the optimizer on the hosts"));
-  }
-  if (scenario.job.model.experts > 0 && !groups_experts(training)) {
-    exported.notes.emplace_back(
-        "experts are computed one by one: Megatron-LM groups their products in bf16 alone");
-  }
-  if (plan.load_imbalance > 1) {
-    exported.notes.emplace_back("load_imbalance is what the data does, not a setting");
-  }
+  add_notes(scenario, plan, exported.notes);
   return exported;
 }
 

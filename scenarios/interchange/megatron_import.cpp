@@ -273,6 +273,12 @@ std::vector<int> read_counted(Options& options, int layers, const PlanRequest& p
   return sizes;
 }
 
+std::vector<int> refuse_ends(Options& options, bool first, std::string_view allowed) {
+  options.refuse(first ? "decoder_first_pipeline_num_layers" : "decoder_last_pipeline_num_layers",
+                 std::string(allowed));
+  return {};
+}
+
 // Layers of every stage, from those of the first and the last.
 std::vector<int> read_ends(Options& options, int layers, const PlanRequest& plan) {
   const auto first = options.count("decoder_first_pipeline_num_layers", 1);
@@ -280,16 +286,14 @@ std::vector<int> read_ends(Options& options, int layers, const PlanRequest& plan
   const int p = plan.pipeline_parallel;
   if ((!first && !last) || p < 2) return read_counted(options, layers, plan);
   if (counted_first(options) + counted_last(options) > 0) {
-    options.refuse(first ? "decoder_first_pipeline_num_layers" : "decoder_last_pipeline_num_layers",
-                   "none beside account_for_embedding_in_pipeline_split and its like");
-    return {};
+    return refuse_ends(options, first.has_value(),
+                       "none beside account_for_embedding_in_pipeline_split and its like");
   }
-  const std::int64_t between = p - (first ? 1 : 0) - (last ? 1 : 0);
+  const std::int64_t between = p - std::int64_t{first.has_value()} - std::int64_t{last.has_value()};
   const std::int64_t rest = layers - first.value_or(0) - last.value_or(0);
   if (rest < 0 || (between > 0 ? rest % between != 0 : rest != 0)) {
-    options.refuse(first ? "decoder_first_pipeline_num_layers" : "decoder_last_pipeline_num_layers",
-                   "one that leaves the other stages the same number of layers");
-    return {};
+    return refuse_ends(options, first.has_value(),
+                       "one that leaves the other stages the same number of layers");
   }
   std::vector<int> stages(static_cast<std::size_t>(p),
                           static_cast<int>(between > 0 ? rest / between : 0));

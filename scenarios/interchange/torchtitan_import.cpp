@@ -161,6 +161,27 @@ constexpr std::array kSchedules = {NamedSchedule{"1F1B", "1f1b"}, NamedSchedule{
                                    NamedSchedule{"Interleaved1F1B", "interleaved-1f1b", 2},
                                    NamedSchedule{"ZBVZeroBubble", "zb-v", 2}};
 
+// The modules of all chunks, one after the other; a word that is no module where they are no lists.
+std::vector<std::string> modules_of(const Json& parts, std::vector<std::size_t>& sizes) {
+  std::vector<std::string> modules;
+  for (const Json& part : parts.is_array() ? parts : Json::array({0})) {
+    if (!part.is_array()) return {"no list"};
+    sizes.push_back(part.size());
+    for (const Json& module : part) {
+      modules.push_back(module.is_string() ? module.get<std::string>() : "no name");
+    }
+  }
+  return modules;
+}
+
+std::vector<std::string> modules_of_network(int layers) {
+  std::vector<std::string> modules = {"tok_embeddings"};
+  modules.reserve(static_cast<std::size_t>(layers) + 3);
+  for (int layer = 0; layer < layers; ++layer) modules.push_back(fmt::format("layers.{}", layer));
+  modules.insert(modules.end(), {"norm", "output"});
+  return modules;
+}
+
 // Chunks by their modules: the embedding, the layers, the norm and the head, each in one of them.
 std::vector<int> layers_of_modules(Options& options, const Json& tree, int layers) {
   if (!options.has(kModules)) return {};
@@ -168,23 +189,18 @@ std::vector<int> layers_of_modules(Options& options, const Json& tree, int layer
   const Json parts = section != tree.end() && section->is_object()
                          ? section->value("module_fqns_per_model_part", Json())
                          : Json();
-  const auto module_at = [layers](int index) {
-    if (index == 0) return std::string("tok_embeddings");
-    return index > layers ? std::string(index == layers + 1 ? "norm" : "output")
-                          : fmt::format("layers.{}", index - 1);
-  };
-  std::vector<int> sizes;
-  int at = 0;
-  bool fits = parts.is_array();
-  for (std::size_t part = 0; fits && part < parts.size(); ++part) {
-    fits = parts[part].is_array();
-    sizes.push_back(0);
-    for (std::size_t i = 0; fits && i < parts[part].size(); ++i, ++at) {
-      fits = at < layers + 3 && parts[part][i] == module_at(at);
-      sizes.back() += at > 0 && at <= layers ? 1 : 0;
+  std::vector<std::size_t> modules;
+  if (modules_of(parts, modules) == modules_of_network(layers)) {
+    std::vector<int> sizes;
+    sizes.reserve(modules.size());
+    int first = 0;
+    for (const std::size_t size : modules) {
+      const int end = first + static_cast<int>(size);
+      sizes.push_back(std::max(0, std::min(end, layers + 1) - std::max(first, 1)));
+      first = end;
     }
+    return sizes;
   }
-  if (fits && at == layers + 3) return sizes;
   options.refuse(kModules, fmt::format("lists of tok_embeddings, layers.0 to layers.{}, norm and "
                                        "output, in this order",
                                        layers - 1));
