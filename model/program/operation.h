@@ -88,7 +88,8 @@ enum class OperationKind : std::uint8_t {
   copy,        // between device and host, flat: inputs → as many outputs, or in place;
                // other operands are waited for. In several shards one of two is a whole and
                // cut at this rank's part; what a weight has beside it is not known then
-  await,       // until its inputs are written, and those before it on its stream have ended
+  await,       // until its inputs are written, and those before it on its stream have ended; what
+               // it creates is room that kernels behind it take, without numbers
   all_reduce,  // communication: model/program/program.h says who takes part
   reduce_scatter,
   all_gather,  // the rows of all members, one under the other; where the output has no more of
