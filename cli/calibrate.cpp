@@ -408,7 +408,7 @@ std::optional<Error> prepare_launched(CalibrateOptions& options, int started) {
 
 Expected<std::optional<Subject>> measured(CalibrateOptions& options, bool launched) {
   Progress progress("measuring", options.progress_form());
-  progress.show(0);
+  if (launched_as().rank == 0) progress.show(0);
   auto subject = with_collectives(options, launched, progress);
   if (!subject || !*subject || was_interrupted()) return subject;
   auto all = options.backend == BackendKind::cuda
