@@ -66,7 +66,7 @@ class Enumerator {
   }
 
   Enumeration run() {
-    result_.job = &job_;
+    result_.job = job_;
     result_.has_experts = job_.model.experts > 0;
     result_.recomputes = recompute_choices(space_, job_.training.stack);
     add_zero_stages();

@@ -86,7 +86,7 @@ std::vector<bool> sequence_choices(const Transformer& model, const Stack& stack,
                                    const SearchSpace& space, const PlanRequest& base);
 
 struct Enumeration {
-  const Job* job = nullptr;  // whose plans these are; it outlives them
+  Job job;  // whose plans these are
   // Those inside an NVLink domain first; those whose layers cost the same stand together, and so do
   // those that differ in their experts only.
   std::vector<Degrees> degrees;

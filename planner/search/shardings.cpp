@@ -27,7 +27,7 @@ Enumeration::ZeroStages Enumeration::offered_stages(const Degrees& d) const {
   for (const int stage : d.pipeline > 1 ? pipeline_zero_stages : zero_stages) {
     stages[static_cast<std::size_t>(stage)] = true;
   }
-  const StackLimits& limits = job->training.stack.limits;
+  const StackLimits& limits = job.training.stack.limits;
   const bool any = limits.tensor_zero_stages.empty() && limits.context_zero_stages.empty() &&
                    limits.experts != ExpertSpread::over_shards;
   if (any_stages || any) return stages;
@@ -38,7 +38,7 @@ Enumeration::ZeroStages Enumeration::offered_stages(const Degrees& d) const {
                                .expert_tensor_parallel = d.expert_tensor},
                               d.data);
   for (; plan.zero_stage < 4; ++plan.zero_stage) {
-    if (!offers_sharding(*job, plan)) stages[static_cast<std::size_t>(plan.zero_stage)] = false;
+    if (!offers_sharding(job, plan)) stages[static_cast<std::size_t>(plan.zero_stage)] = false;
   }
   return stages;
 }
