@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <type_traits>
 
 namespace trainyard {
 
@@ -16,24 +17,26 @@ class Memo {
  public:
   // `places`: a power of two.
   explicit Memo(std::size_t places)
-      : places_(places), entries_(std::make_unique<Entry[]>(places)) {}
+      : places_(places),
+        states_(std::make_unique<std::atomic<State>[]>(places)),
+        entries_(std::make_unique_for_overwrite<Entry[]>(places)) {}
 
   // `hash`: of the key. `make()`: its value.
   template <class Make>
   Value value(const Key& key, std::uint64_t hash, const Make& make) const {
     for (std::size_t probe = 0; probe < kProbes; ++probe) {
-      Entry& entry = entries_[(static_cast<std::size_t>(hash >> 32) + probe) & (places_ - 1)];
-      State state = entry.state.load(std::memory_order_acquire);
+      const std::size_t place = (static_cast<std::size_t>(hash >> 32) + probe) & (places_ - 1);
+      const Known& known = entries_[place].known;
+      State state = states_[place].load(std::memory_order_acquire);
       if (state == State::ready) {
-        if (entry.key == key) return entry.value;
+        if (known.key == key) return known.value;
         continue;
       }
       const Value made = make();
       if (state == State::empty &&
-          entry.state.compare_exchange_strong(state, State::being_filled)) {
-        entry.key = key;
-        entry.value = made;
-        entry.state.store(State::ready, std::memory_order_release);
+          states_[place].compare_exchange_strong(state, State::being_filled)) {
+        std::construct_at(&entries_[place].known, key, made);
+        states_[place].store(State::ready, std::memory_order_release);
       }
       return made;
     }
@@ -43,12 +46,20 @@ class Memo {
  private:
   static constexpr std::size_t kProbes = 4;
   enum class State : std::uint8_t { empty, being_filled, ready };
-  struct Entry {
-    std::atomic<State> state = State::empty;
+  struct Known {
+    Known(const Key& of, const Value& found) : key(of), value(found) {}
     Key key;
     Value value;
   };
+  static_assert(std::is_trivially_destructible_v<Known>);
+  // Holds nothing until it is filled: most jobs fill few, and to write them all takes as long as to
+  // price hundreds of plans.
+  union Entry {
+    Entry() {}  // NOLINT(modernize-use-equals-default): that one would be deleted
+    Known known;
+  };
   std::size_t places_;
+  std::unique_ptr<std::atomic<State>[]> states_;
   std::unique_ptr<Entry[]> entries_;
 };
 
