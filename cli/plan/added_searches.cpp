@@ -21,6 +21,7 @@ AddedSearches::AddedSearches(const Question& question, SearchOptions options,
     PlanFindings found;
     if (winner) {
       found.marginal = marginal_values(job, options, *winner, analytic_evaluator);
+      found.fewer_nodes = fewer_nodes(job.job, options, *winner, analytic_evaluator);
     } else {
       found.ways_out = ways_out(job.job, options, analytic_evaluator);
     }
@@ -37,6 +38,10 @@ void AddedSearches::take(PlanFindings& findings) {
   if (was_stopped()) return;
   findings.marginal = std::move(found.marginal);
   findings.ways_out = std::move(found.ways_out);
+  const bool faster_on_all = found.fewer_nodes && findings.improvement_fits() &&
+                             findings.improvement->candidate.estimate.step_time <
+                                 found.fewer_nodes->candidate.estimate.step_time;
+  if (!faster_on_all) findings.fewer_nodes = std::move(found.fewer_nodes);
 }
 
 }  // namespace trainyard

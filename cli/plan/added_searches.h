@@ -1,6 +1,6 @@
 // What more searches tell beside an answer that is there: the worth of a little more of each
-// resource, or ways out where nothing fits. They run while the improvement goes one step after the
-// other, which leaves processors idle.
+// resource and whether fewer nodes are faster, or ways out where nothing fits. They run while the
+// improvement goes one step after the other, which leaves processors idle.
 #pragma once
 
 #include <atomic>

@@ -437,6 +437,9 @@ std::string comparisons(const Question& question, const PlanAnswer& answer, cons
   for (const WayOut& way : findings.ways_out) {
     text += paragraph("a way out", way_out_words(way), style);
   }
+  if (findings.fewer_nodes) {
+    text += paragraph("fewer nodes", way_out_words(*findings.fewer_nodes), style);
+  }
   if (findings.improvement) {
     text += paragraph("improved",
                       improvement_words(*findings.improvement, plans,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <utility>
@@ -16,7 +17,9 @@ namespace trainyard {
 namespace {
 
 // A head dimension, and whether the kernel has a window.
-using FormKey = std::pair<bool, int>;
+using FormKey = std::pair<bool, int>;  // with a sliding window, head dimension
+
+FormKey key_of(const AttentionRates& rates) { return {rates.sliding, rates.head_dim}; }
 using SampleGroup = std::vector<const AttentionSample*>;
 
 constexpr std::size_t kMostAttentionRows = 3000;  // of a group that the form is fitted to
@@ -159,7 +162,14 @@ Expected<void> fit_attention(Device& device, const std::vector<AttentionSample>&
     fitted.push_back(fit_group(device, key, group));
     progress(static_cast<double>(fitted.size()) / static_cast<double>(groups.size()));
   }
-  device.rates.attention = std::move(fitted);
+  std::vector<AttentionRates>& rates = device.rates.attention;
+  // A table of one head dimension alone says nothing of the device's others.
+  std::erase_if(rates, [&](const AttentionRates& known) { return groups.contains(key_of(known)); });
+  std::ranges::move(fitted, std::back_inserter(rates));
+  std::ranges::sort(rates, {}, [](const AttentionRates& known) {
+    const auto [sliding, head_dim] = key_of(known);
+    return std::pair(head_dim, sliding);
+  });
   return {};
 }
 

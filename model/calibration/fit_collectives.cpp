@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <set>
 #include <span>
 #include <utility>
 
@@ -249,10 +248,8 @@ Seconds collective_sample_time(const Device& device, const CollectiveSample& sam
 Expected<void> fit_collectives(Device& device, const std::vector<CollectiveSample>& samples,
                                const std::function<void(double)>& progress) {
   std::map<CurveKey, std::vector<TimedPoint>> points;
-  std::set<CollectiveOperation> operations;
   for (const CollectiveSample& sample : samples) {
     points[{sample.operation, sample.gpus}].push_back({sample.bytes.value(), sample.time.value()});
-    operations.insert(sample.operation);
   }
   Curves curves;
   for (const auto& [key, list] : points) {
@@ -263,8 +260,10 @@ Expected<void> fit_collectives(Device& device, const std::vector<CollectiveSampl
     progress(static_cast<double>(curves.size()) / static_cast<double>(points.size()));
   }
   derive_four(curves, points);
-  std::erase_if(device.collectives,
-                [&](const CollectiveCurve& curve) { return operations.contains(curve.operation); });
+  // A table of one group alone says nothing of the device's others.
+  std::erase_if(device.collectives, [&](const CollectiveCurve& curve) {
+    return curves.contains({curve.operation, curve.gpus});
+  });
   for (auto& [key, curve] : curves) device.collectives.push_back(std::move(curve));
   return {};
 }

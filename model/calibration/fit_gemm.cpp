@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <span>
+#include <utility>
 
 #include "model/calibration/fit_gemm_residual.h"
 #include "model/calibration/least_squares.h"
@@ -73,6 +74,26 @@ void set_rates(std::span<const double> x, GemmRates& rates) {
   rates.cast_bytes = x[15];
 }
 
+// As `set_rates` takes them.
+std::vector<double> parameters_of(const GemmRates& rates) {
+  return {rates.per_multiprocessor.value(),
+          rates.overhead.value() / kMicro,
+          rates.fill,
+          rates.memory_share,
+          rates.wave_round,
+          rates.wave_tail,
+          rates.clock_drop,
+          rates.tile_efficiency[1],
+          rates.tile_efficiency[2],
+          rates.split_bytes,
+          rates.tile_round,
+          rates.cache.value() / 1e6,
+          rates.cache_speed,
+          rates.ragged_rows,
+          rates.cast_overhead.value() / kMicro,
+          rates.cast_bytes};
+}
+
 // Best rate of a multiprocessor that the rows show, spikes left out.
 double best_rate(const Device& device, const std::vector<GemmSample>& samples) {
   std::vector<double> rates;
@@ -92,13 +113,20 @@ std::vector<GemmSample> thinned(const std::vector<GemmSample>& samples) {
   return some;
 }
 
+// Rows of large products alone say next to nothing of overhead, memory or tails: each parameter but
+// the rate is held to what the device had, e times of it as dear as this root mean square of all
+// rows' errors.
+constexpr double kPriorWeight = 0.01;
+
 struct Search {
   std::vector<ParameterBounds> bounds;
   std::vector<std::vector<double>> starts;
+  std::vector<double> prior;  // what the device had; empty: nothing
 };
 
-// `overhead`: fixed where another dtype has given it, in µs.
-Search search_of(double rate, bool with_cast, std::optional<double> overhead) {
+// `overhead`: fixed where another dtype has given it, in µs. `had`: the device's rates before.
+Search search_of(const GemmRates& had, double rate, bool with_cast,
+                 std::optional<double> overhead) {
   Search search;
   const std::size_t size = with_cast ? kRanges.size() : kPlainParameters;
   search.starts.resize(kRanges.front().starts.size());
@@ -111,6 +139,14 @@ Search search_of(double rate, bool with_cast, std::optional<double> overhead) {
       search.starts[s].push_back(range.starts[s] * scale);
     }
   }
+  if (had.per_multiprocessor.value() > 0) {
+    search.prior = parameters_of(had);
+    search.prior.resize(size);
+    for (std::size_t i = 0; i < size; ++i) {
+      search.prior[i] = std::clamp(search.prior[i], search.bounds[i].least, search.bounds[i].most);
+    }
+    search.starts.push_back(search.prior);
+  }
   return search;
 }
 
@@ -118,15 +154,20 @@ void fit_tiles(Device& device, const std::vector<GemmSample>& all, const Search&
   const std::vector<GemmSample> samples = thinned(all);
   const Dtype dtype = samples.front().dtype;
   GemmRates& rates = device.rates.gemm[static_cast<std::size_t>(dtype)];
+  const double held = kPriorWeight * std::sqrt(static_cast<double>(samples.size()));
   const ResidualFunction residuals = [&](std::span<const double> x, std::span<double> r) {
     set_rates(x, rates);
+    for (std::size_t i = 0; i < search.prior.size(); ++i) {
+      r[samples.size() + i] = i == 0 ? 0 : held * std::log(x[i] / search.prior[i]);
+    }
     for (std::size_t i = 0; i < samples.size(); ++i) {
       const double ratio = gemm_sample_time(device, samples[i]) / samples[i].time;
       r[i] = (is_large(samples[i]) ? 1 : kSmallWeight) * std::log(ratio);
     }
   };
-  LeastSquaresFit fit = fit_least_squares_from(residuals, samples.size(), search.bounds,
-                                               search.starts, {.most_iterations = 60});
+  LeastSquaresFit fit =
+      fit_least_squares_from(residuals, samples.size() + search.prior.size(), search.bounds,
+                             search.starts, {.most_iterations = 60});
   to_four_digits(fit.parameters);
   set_rates(fit.parameters, rates);
   // A product with 1e-6 need not be the number nearest to its digits.
@@ -153,8 +194,10 @@ void fit_dtype(Device& device, const std::vector<GemmSample>& samples) {
   if (carries_cast(dtype) && device.supports(Dtype::bf16)) {
     overhead = device.rates.of(Dtype::bf16).overhead.value() / kMicro;
   }
-  device.rates.gemm[static_cast<std::size_t>(dtype)] = {};
-  fit_tiles(device, samples, search_of(best_rate(device, samples), carries_cast(dtype), overhead));
+  const GemmRates had =
+      std::exchange(device.rates.gemm[static_cast<std::size_t>(dtype)], GemmRates{});
+  fit_tiles(device, samples,
+            search_of(had, best_rate(device, samples), carries_cast(dtype), overhead));
   fit_rest(device, samples);
 }
 

@@ -33,9 +33,17 @@ Bytes accumulation_traffic(const Training& training, double weights) {
                (training.stack.gradient_accumulation_fused ? gradient : 2 * gradient + 4));
 }
 
+// Whose tensor cores work by themselves, on operands in shared memory: kernels written for those
+// before leave half of them idle. Others with 8 bits (L40S, MI300X) have kernels of the older kind
+// in their own rates.
+bool is_hopper_or_later(const Device& device) {
+  return device.generation == DeviceGeneration::hopper ||
+         device.generation == DeviceGeneration::blackwell;
+}
+
 // A library older than the one that the device's rates were measured with.
 double library_speed(const Device& device, const Stack& stack) {
-  const bool hopper = device.supports(Dtype::fp8) && stack.gemm_speed_hopper > 0;
+  const bool hopper = is_hopper_or_later(device) && stack.gemm_speed_hopper > 0;
   return hopper ? stack.gemm_speed_hopper : 1;
 }
 
@@ -89,7 +97,7 @@ OperatorTime unfused_attention_time(const Device& device, const Training& traini
 OperatorTime flash_attention_time(const Device& device, const Training& training,
                                   const Operator& op) {
   const Stack& stack = training.stack;
-  const bool hopper = device.supports(Dtype::fp8) && stack.attention_speed_hopper > 0;
+  const bool hopper = is_hopper_or_later(device) && stack.attention_speed_hopper > 0;
   const double speed = hopper ? stack.attention_speed_hopper : stack.attention_speed;
   const Seconds forward = attention_time(device, training.precision.attention, op.attention,
                                          speed * stack.attention_generation);

@@ -116,12 +116,12 @@ struct Stack {
 
   bool flash_attention = true;  // false: score matrix in memory (batched GEMM, softmax, GEMM)
   double attention_speed = 1;  // forward rate of its attention kernel over the device's fitted rate
-  // The same on devices with fp8 (Hopper and later), where a kernel written for older instructions
+  // The same on Hopper and Blackwell, where a kernel written for older instructions
   // reaches about half of what the device's own does; negative: as attention_speed.
   double attention_speed_hopper = -1;
   double attention_generation = 1;  // of its kernel over the one that the speeds above are of
   double attention_backward = 2.6;  // time of backward over forward (flash only)
-  // Rate of its library's GEMMs on devices with fp8 over the device's fitted rate: the first
+  // Rate of its library's GEMMs on Hopper and Blackwell over the device's fitted rate: the first
   // libraries for Hopper were slower than those of the tables.
   double gemm_speed_hopper = -1;  // negative: 1
   double expert_speed = 1;        // rate of its experts' GEMMs over the device's fitted rate

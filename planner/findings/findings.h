@@ -47,6 +47,7 @@ struct PlanFindings {
   std::vector<PlanBaseline> baselines;
   std::vector<MarginalValue> marginal;  // empty: nothing fits, or the search was stopped
   std::vector<WayOut> ways_out;         // when nothing fits
+  std::optional<WayOut> fewer_nodes;    // when these are faster than all
   std::optional<Explained> explained;   // when it was asked for
   std::optional<Improvement> improvement;
   std::vector<PlanNote> notes;

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "model/cluster/fabric_shape.h"
 #include "planner/search/enumeration.h"
 #include "planner/search/node.h"
 
@@ -399,6 +400,18 @@ std::optional<std::int64_t> nearest_batch(const Job& job, const PlanRequest& bas
   return std::nullopt;
 }
 
+// The most of the nodes that the batch does go on.
+std::optional<int> fewer_nodes_of(const Job& job, const PlanRequest& base) {
+  for (int nodes = job.cluster.nodes - 1; nodes > 0; --nodes) {
+    Job fewer = job;
+    fewer.cluster.nodes = nodes;
+    if (check_fabric(fewer.cluster) && legal_request(prepare(std::move(fewer)), {{}, base})) {
+      return nodes;
+    }
+  }
+  return std::nullopt;
+}
+
 std::optional<Error> refused_of_job(const Job& job, const PlanRequest& base) {
   Job even = job;  // as many sequences as there are replicas of one device each
   even.training.global_batch = job.cluster.devices();
@@ -406,10 +419,13 @@ std::optional<Error> refused_of_job(const Job& job, const PlanRequest& base) {
   if (!plain) return plain.error();
   const auto batch = nearest_batch(job, base);
   if (!batch) return std::nullopt;
-  return Error{"/training/global_batch",
-               fmt::format("found {}, which no number of replicas that {} devices can hold shares "
-                           "evenly; nearest {}",
-                           job.training.global_batch, job.cluster.devices(), *batch)};
+  const auto nodes = fewer_nodes_of(job, base);
+  return Error{
+      "/training/global_batch",
+      fmt::format("found {}, which no number of replicas that {} devices can hold shares "
+                  "evenly; nearest {}{}",
+                  job.training.global_batch, job.cluster.devices(), *batch,
+                  nodes ? fmt::format(", or {} of the {} nodes", *nodes, job.cluster.nodes) : "")};
 }
 
 }  // namespace

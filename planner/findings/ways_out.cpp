@@ -150,4 +150,28 @@ std::vector<WayOut> ways_out(const Job& job, const SearchOptions& options,
   return ways;
 }
 
+std::optional<WayOut> fewer_nodes(const Job& job, const SearchOptions& options,
+                                  const Candidate& winner, const JobEvaluator& evaluate) {
+  constexpr double kWorthSaying = 0.99;
+  const int nodes = job.cluster.nodes;
+  if (options.objective != Objective::step_time || options.second) return std::nullopt;
+  SearchOptions faster = options;
+  faster.worth = winner.estimate.step_time.value() * kWorthSaying;
+  std::optional<WayOut> best;
+  int before = nodes;
+  for (int power = 1; power < nodes; power *= 2) {
+    Job fewer = job;
+    fewer.cluster.nodes = (nodes - 1) / power * power;
+    if (fewer.cluster.nodes == before || 2 * fewer.cluster.nodes < nodes) continue;
+    before = fewer.cluster.nodes;
+    if (fewer.cluster.nodes > 1 && !connects(fewer.cluster)) continue;
+    auto found =
+        way(fmt::format("{} of the {} nodes", before, nodes), std::move(fewer), faster, evaluate);
+    if (!found) continue;
+    faster.worth = found->candidate.estimate.step_time.value();
+    best = std::move(found);
+  }
+  return best;
+}
+
 }  // namespace trainyard

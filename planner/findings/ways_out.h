@@ -1,6 +1,8 @@
-// When no plan fits: what to change, each with the best plan that it allows.
+// When no plan fits: what to change, each with the best plan that it allows. When one does: whether
+// fewer nodes are faster.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,5 +38,12 @@ inline constexpr int kMostTimesNodes = 64;
 // its own, and each plan stands once: under the narrowest way that leads to it.
 std::vector<WayOut> ways_out(const Job& job, const SearchOptions& options,
                              const JobEvaluator& evaluate);
+
+// Of a job whose batch or layers its nodes do not divide well: the fastest plan on fewer of them,
+// where it is faster than `winner` by a hundredth at least, the other nodes idle. Only for the
+// objective step-time: by others fewer nodes are another question. Those counts are looked at that
+// are multiples of a power of two, down to half of the nodes.
+std::optional<WayOut> fewer_nodes(const Job& job, const SearchOptions& options,
+                                  const Candidate& winner, const JobEvaluator& evaluate);
 
 }  // namespace trainyard

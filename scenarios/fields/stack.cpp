@@ -231,14 +231,14 @@ std::vector<Field<Stack>> kernel_fields() {
       number("attention_speed", &S::attention_speed,
              "forward rate of its attention kernel over the device's fitted rate", kFactor),
       number("attention_speed_hopper", &S::attention_speed_hopper,
-             "the same on devices with fp8 (Hopper and later)", kFactor)
+             "the same on devices of the generations hopper and blackwell", kFactor)
           .absent("as `attention_speed`"),
       number("attention_generation", &S::attention_generation,
              "rate of its attention kernel over the one that the speeds are of", kFactor),
       number("attention_backward", &S::attention_backward,
              "time of attention's backward over forward (flash only)", kFactor),
       number("gemm_speed_hopper", &S::gemm_speed_hopper,
-             "rate of its GEMMs on devices with fp8 over the device's fitted rate", kFactor)
+             "rate of its GEMMs on hopper and blackwell over the device's fitted rate", kFactor)
           .absent("1"),
       number("expert_speed", &S::expert_speed,
              "rate of its experts' GEMMs over the device's fitted rate", kFactor),

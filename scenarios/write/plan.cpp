@@ -119,15 +119,17 @@ Json shortfall_json(const PreparedJob& job, const std::vector<Candidate>& closes
 }
 
 // Of other jobs than the scenario's: a larger cluster, a smaller batch.
+Json way_out_json(const WayOut& way) {
+  return {{"change", way.change},
+          {"plan", plan_value(way.candidate.plan)},
+          {"step_time_s", way.candidate.estimate.step_time.value()},
+          {"peak_memory_bytes", way.candidate.estimate.peak_memory.value()},
+          {"device_seconds_per_token", way.device_seconds_per_token}};
+}
+
 Json ways_out_json(const std::vector<WayOut>& ways) {
   Json list = Json::array();
-  for (const WayOut& way : ways) {
-    list.push_back({{"change", way.change},
-                    {"plan", plan_value(way.candidate.plan)},
-                    {"step_time_s", way.candidate.estimate.step_time.value()},
-                    {"peak_memory_bytes", way.candidate.estimate.peak_memory.value()},
-                    {"device_seconds_per_token", way.device_seconds_per_token}});
-  }
+  for (const WayOut& way : ways) list.push_back(way_out_json(way));
   return list;
 }
 
@@ -180,6 +182,7 @@ std::string plan_json(const Scenario& scenario, const PreparedJob& job, const Se
       {"baselines", baselines_json(scenario, job, findings.baselines)},
       {"marginal_values", marginal_json(findings.marginal)},
       {"ways_out", ways_out_json(findings.ways_out)},
+      {"fewer_nodes", findings.fewer_nodes ? way_out_json(*findings.fewer_nodes) : Json(nullptr)},
       {"explained", explained_json(scenario, job, findings.explained)},
       {"notes", notes_json(findings.notes)},
       {"written", written_json(findings.written)},

@@ -288,6 +288,33 @@ TEST(WaysOut, FitAndAreTheCheapestFirst) {
   }
 }
 
+// 88 devices share a batch of 64 only where 11 of them are something else than replicas, and 32
+// layers are no multiple of 11. Against a search on every smaller number of nodes, one by one.
+TEST(FewerNodes, AreTheFastestOfAllAndSaidOnlyWhereTheyAreFaster) {
+  Job job = llama_8b_job(11);
+  job.training.global_batch = 64;
+  const auto best_on = [&job](int nodes) {
+    Job fewer = job;
+    fewer.cluster.nodes = nodes;
+    const PreparedJob prepared = prepare(fewer);
+    return search(prepared, {.top = 1}, analytic_evaluator(prepared)).plans.at(0);
+  };
+  const Candidate all = best_on(11);
+  double fastest = all.estimate.step_time.value();
+  for (int nodes = 6; nodes < 11; ++nodes) {
+    fastest = std::min(fastest, best_on(nodes).estimate.step_time.value());
+  }
+  ASSERT_LT(fastest, all.estimate.step_time.value());
+  const auto found = fewer_nodes(job, {}, all, analytic_evaluator);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->candidate.estimate.step_time.value(), fastest);
+
+  job.cluster.nodes = 8;
+  EXPECT_FALSE(fewer_nodes(job, {}, best_on(8), analytic_evaluator).has_value());
+  EXPECT_FALSE(
+      fewer_nodes(job, {.objective = Objective::cost}, best_on(8), analytic_evaluator).has_value());
+}
+
 // Eight replicas do not fit. The best of all plans has the micro-batch that is named: who frees the
 // degrees alone finds it, and who frees all keys finds no other.
 TEST(WaysOut, ShowEachPlanOnceUnderTheNarrowestWay) {

@@ -38,8 +38,14 @@ std::vector<AttentionSample> samples_of(const Device& device, double scale = 1) 
   return samples;
 }
 
-TEST(AttentionFit, RecoversTheRateOfSyntheticKernels) {
+Device without_attention() {
   Device device = example_h100();
+  device.rates.attention.clear();
+  return device;
+}
+
+TEST(AttentionFit, RecoversTheRateOfSyntheticKernels) {
+  Device device = without_attention();
   ASSERT_TRUE(fit_attention(device, samples_of(known_attention()), kNoProgress).has_value());
   ASSERT_EQ(device.rates.attention.size(), 1U);
   const AttentionRates& fitted = device.rates.attention.front();
@@ -50,9 +56,34 @@ TEST(AttentionFit, RecoversTheRateOfSyntheticKernels) {
   }
 }
 
+// What a table has no rows of stays what it was.
+TEST(AttentionFit, KeepsTheHeadDimensionsAndWindowsItHasNoRowsOf) {
+  Device device = example_h100();
+  AttentionRates rates = known_attention().rates.attention.front();
+  rates.head_dim = 64;
+  device.rates.attention = {rates};
+  rates.head_dim = 128;
+  device.rates.attention.push_back(rates);
+  rates.sliding = true;
+  device.rates.attention.push_back(rates);
+  const Device before = device;
+  ASSERT_TRUE(fit_attention(device, samples_of(known_attention(), 1.3), kNoProgress).has_value());
+  ASSERT_EQ(device.rates.attention.size(), 3U);
+  for (const std::size_t kept : {0, 2}) {
+    EXPECT_EQ(device.rates.attention[kept].head_dim, before.rates.attention[kept].head_dim);
+    EXPECT_EQ(device.rates.attention[kept].sliding, before.rates.attention[kept].sliding);
+    EXPECT_EQ(device.rates.attention[kept].per_multiprocessor,
+              before.rates.attention[kept].per_multiprocessor);
+  }
+  EXPECT_EQ(device.rates.attention[1].head_dim, 128);
+  EXPECT_FALSE(device.rates.attention[1].sliding);
+  EXPECT_LT(device.rates.attention[1].per_multiprocessor,
+            before.rates.attention[1].per_multiprocessor);
+}
+
 TEST(AttentionFit, FindsTheSameParametersEveryTime) {
-  Device once = example_h100();
-  Device again = example_h100();
+  Device once = without_attention();
+  Device again = without_attention();
   ASSERT_TRUE(fit_attention(once, samples_of(known_attention(), 1.07), kNoProgress).has_value());
   ASSERT_TRUE(fit_attention(again, samples_of(known_attention(), 1.07), kNoProgress).has_value());
   const AttentionRates& a = once.rates.attention.front();
@@ -67,7 +98,7 @@ TEST(AttentionFit, KeepsTheKernelWithAWindowApart) {
     sample.shape.sliding = true;  // 1.5 times slower, also where the window holds everything
     samples.push_back(sample);
   }
-  Device device = example_h100();
+  Device device = without_attention();
   ASSERT_TRUE(fit_attention(device, samples, kNoProgress).has_value());
   ASSERT_EQ(device.rates.attention.size(), 2U);
   AttentionShape shape{8, 32, 8, 4096, 4096, 128, 128, false};

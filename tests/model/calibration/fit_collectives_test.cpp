@@ -141,6 +141,22 @@ TEST(CollectiveFit, ReplacesOnlyTheOperationsThatWereMeasured) {
   EXPECT_EQ(std::ranges::count(device.collectives, all_to_all, &CollectiveCurve::operation), 1);
 }
 
+// One run of nccl-tests is of one number of devices.
+TEST(CollectiveFit, KeepsTheGroupsThatWereNotMeasured) {
+  Device device = fitted(curves(false));
+  const auto time_of_two = [&device] {
+    return collective_sample_time(device, {CollectiveOperation::all_reduce, 2, Bytes(1e6), {}});
+  };
+  const Seconds before = time_of_two();
+  std::vector<CollectiveSample> eight = curves(false);
+  std::erase_if(eight, [](const CollectiveSample& sample) { return sample.gpus != 8; });
+  for (CollectiveSample& sample : eight) sample.time *= 2;
+  ASSERT_TRUE(fit_collectives(device, eight, kNoProgress).has_value());
+  EXPECT_EQ(time_of_two(), before);
+  const CollectiveSample& measured = eight.front();
+  EXPECT_NEAR(collective_sample_time(device, measured) / measured.time, 1, 0.05);
+}
+
 // A published `all_reduce_perf -b 8 -e 1G -f 2 -g 4` on four H100 SXM, NCCL 2.26: another machine
 // than the tables', whose curves at 2 and 8 GPUs are these (a few sizes of each).
 TEST(CollectiveFit, MeetsAPublishedCurveOfFourH100) {

@@ -62,6 +62,29 @@ TEST(FitGemm, FindsTheRatesThatMadeTheRows) {
   EXPECT_LT(mean_error(fitted, samples), 0.01);
 }
 
+// The first table of a user: large products, a tenth slower than the device's and with 3 % noise.
+// Of small ones it says nothing.
+TEST(FitGemm, KeepsWhatTheRowsDoNotDetermine) {
+  Device truth = example_h100();
+  truth.rates.sustained_clock = 1;
+  const auto small_or_large = [&](bool large) {
+    std::vector<GemmSample> samples = measured_on(truth, Dtype::bf16);
+    std::erase_if(samples, [large](const GemmSample& s) {
+      return (std::min({s.shape.m, s.shape.n, s.shape.k}) >= 4096) != large;
+    });
+    return samples;
+  };
+  std::vector<GemmSample> large = small_or_large(true);
+  for (std::size_t i = 0; i < large.size(); ++i) {
+    large[i].time *= 1.1 + 0.03 * std::sin(3.7 * static_cast<double>(i));
+  }
+  while (large.size() < 64) large.push_back(large[large.size() / 2]);
+  Device fitted = truth;
+  ASSERT_TRUE(fit_gemm(fitted, large, ignore_progress).has_value());
+  EXPECT_LT(mean_error(fitted, large), 0.03);
+  EXPECT_LT(mean_error(fitted, small_or_large(false)), 0.12);
+}
+
 // A smooth effect that the tile model does not know: ±10 % with log₂ n. The residual must find it
 // on shapes that it did not see, halfway between those that it did.
 TEST(FitGemm, CorrectsWhatTheTileModelMissesBetweenItsShapes) {

@@ -139,7 +139,7 @@ Seconds forward_of(const PreparedJob& job, const Device& device, OperatorKind ki
   return {};
 }
 
-TEST(GemmSpeedHopper, SlowsGemmsOnDevicesWithFp8Only) {
+TEST(GemmSpeedHopper, SlowsGemmsOnHopperAndLaterOnly) {
   PreparedJob job = llama_8b_on_h100();
   const auto time = [&](const Device& device) {
     return forward_of(job, device, OperatorKind::mlp_down);
@@ -149,6 +149,20 @@ TEST(GemmSpeedHopper, SlowsGemmsOnDevicesWithFp8Only) {
   job.job.training.stack.gemm_speed_hopper = 0.8;
   EXPECT_NEAR(time(example_h100()) / hopper, 1 / 0.8, 1e-12);
   EXPECT_EQ(time(example_a100()), ampere);
+}
+
+// An L40S or an MI300X has 8 bits, and kernels of the older kind in its own rates.
+TEST(AttentionSpeedHopper, IsNotOfEveryDeviceWithEightBits) {
+  PreparedJob job = llama_8b_on_h100();
+  const auto time = [&](const Device& device) {
+    return forward_of(job, device, OperatorKind::attention_core);
+  };
+  Device other = example_h100();
+  other.generation.reset();
+  const Seconds before = time(other);
+  job.job.training.stack.attention_speed_hopper = 0.25;
+  EXPECT_EQ(time(other), before);
+  EXPECT_GT(time(example_h100()), 2 * before);
 }
 
 TEST(ExpertSpeed, SlowsExpertsGemmsAlone) {

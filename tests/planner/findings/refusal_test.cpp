@@ -149,6 +149,17 @@ TEST(Refusal, NamesABatchThatNoReplicasShare) {
             "hold shares evenly; nearest 11");
 }
 
+// Of the same devices, as nodes of one: ten are two replicas of five stages.
+TEST(Refusal, NamesFewerNodesThatShareTheBatch) {
+  Job job = small_dense_job();
+  job.cluster.devices_per_node = job.cluster.nvlink_domain = 1;
+  job.cluster.inter.nics_per_node = 1;
+  job.cluster.nodes = 11;
+  EXPECT_EQ(why(job, {}),
+            "/training/global_batch: found 8, which no number of replicas that 11 devices can "
+            "hold shares evenly; nearest 11, or 10 of the 11 nodes");
+}
+
 TEST(Refusal, NamesThePrecisionThatTheDeviceLacks) {
   Job job = small_dense_job();
   job.training.global_batch = 4;  // fewer than devices
