@@ -13,8 +13,6 @@
 namespace trainyard {
 namespace {
 
-bool is_one_run(GroupShape group) { return group.run == 0 || group.run == group.size; }
-
 // Of one subtree.
 struct Crossers {
   std::int64_t groups = 0;
@@ -179,7 +177,8 @@ Straddling straddling_of(const FabricTiers& fabric, const Tier& tier, GroupShape
   return {static_cast<double>(within), static_cast<double>(group.size - within), within, true};
 }
 
-CrossingTimes crossing_times(const FabricTiers& fabric, GroupShape group, const GroupLinks& links) {
+CrossingTimes crossing_times(const FabricTiers& fabric, GroupShape group, const GroupLinks& links,
+                             CrossedFrom from) {
   const int members = links.ranks_per_domain;
   CrossedTiers tiers;
   for (const Tier& tier : fabric.tiers) {
@@ -187,8 +186,10 @@ CrossingTimes crossing_times(const FabricTiers& fabric, GroupShape group, const 
     if (below == group.size) break;
     const Straddling met = straddling_of(fabric, tier, group);
     const int domains = std::max(1, (met.members + members - 1) / members);
-    const double each = met.aligned ? 1 / (tier.way_out.value() * domains)
-                                    : members / (tier.way_out.value() * met.share);
+    const double all_out = met.aligned ? 1 / (tier.way_out.value() * domains)
+                                       : members / (tier.way_out.value() * met.share);
+    const bool counts = !tiers.empty() || from == CrossedFrom::domains;
+    const double each = counts ? all_out : 0;
     const bool own = tiers.empty() || fabric.rails;
     tiers.push_back({domains, each, own ? each : each / members, each / members, met.aligned});
   }
@@ -211,6 +212,16 @@ CrossingTimes crossing_times(const FabricTiers& fabric, GroupShape group, const 
   return in_the_mean(times, all, members);
 }
 
+CrossingTimes longer(const CrossingTimes& a, const CrossingTimes& b) {
+  return {.halving = std::max(a.halving, b.halving),
+          .doubling = std::max(a.doubling, b.doubling),
+          .binomial = std::max(a.binomial, b.binomial),
+          .scatter = std::max(a.scatter, b.scatter),
+          .trees = std::max(a.trees, b.trees),
+          .sums = std::max(a.sums, b.sums),
+          .lanes = std::max(a.lanes, b.lanes)};
+}
+
 CrossingTimes in_the_mean(const CrossingTimes& sums, int domains, int members) {
   const double rounds = log2_ceil(domains);
   const double others = domains - 1;
@@ -219,7 +230,8 @@ CrossingTimes in_the_mean(const CrossingTimes& sums, int domains, int members) {
           .binomial = sums.binomial / rounds,
           .scatter = sums.scatter * domains / others,
           .trees = sums.trees * members,
-          .sums = sums.sums};
+          .sums = sums.sums,
+          .lanes = sums.lanes};
 }
 
 Crowding crowding(const CrossingTimes& times, const GroupLinks& links) {
@@ -230,7 +242,8 @@ Crowding crowding(const CrossingTimes& times, const GroupLinks& links) {
           .binomial = times.binomial * across,
           .scatter = times.scatter * across,
           .trees = times.trees * across,
-          .sums = times.sums * across};
+          .sums = times.sums * across,
+          .lanes = times.lanes > 0 ? times.lanes * across : 1};
 }
 
 }  // namespace trainyard

@@ -20,6 +20,7 @@ namespace trainyard {
 // has there in the mean of its rounds. Fields as of Crowding.
 struct CrossingTimes {
   double halving = 0, doubling = 0, binomial = 0, scatter = 0, trees = 0, sums = 0;
+  double lanes = 0;  // 0: as at `across`
 };
 
 // Whether every aligned block of so many ranks that a group of one run meets has as many of its
@@ -46,8 +47,14 @@ Straddling straddling(GroupShape group, int ranks, int devices);
 Straddling straddling_of(const FabricTiers& fabric, const Tier& tier, GroupShape group);
 
 // On the tiers alone. O(tiers · log M), for M that are no power of two O(tiers · M / q · log M).
+// Without the domains' own tier it is what the subtrees above them add.
 // Requires: `links` of this group but for its crowding; several domains.
-CrossingTimes crossing_times(const FabricTiers& fabric, GroupShape group, const GroupLinks& links);
+enum class CrossedFrom { domains, above_domains };
+CrossingTimes crossing_times(const FabricTiers& fabric, GroupShape group, const GroupLinks& links,
+                             CrossedFrom from = CrossedFrom::domains);
+
+// Of each the longer one.
+CrossingTimes longer(const CrossingTimes& a, const CrossingTimes& b);
 
 // From sums over the rounds of a message of one byte (`trees`: one way) among so many members.
 CrossingTimes in_the_mean(const CrossingTimes& sums, int domains, int members);

@@ -4,6 +4,7 @@
 
 #include "model/cluster/fabric_shape.h"
 #include "model/cluster/routed_groups.h"
+#include "model/cluster/straddling_groups.h"
 #include "model/cluster/topology_graph.h"
 
 namespace trainyard {
@@ -194,8 +195,11 @@ FabricTiers fabric_tiers(const Cluster& cluster, const TopologyGraph& graph) {
                            std::min(device_limit(tiers), way_out * cluster.inter.efficiency),
                            cluster.inter.latency});
   }
-  if (is_routed(cluster.inter) && !tiers.tiers.empty()) {
-    tiers.routed = std::make_shared<RoutedGroups>(cluster, graph, tiers.tiers.front());
+  if (tiers.tiers.empty()) return tiers;
+  if (is_routed(cluster.inter)) {
+    tiers.routed = std::make_shared<RoutedGroups>(cluster, graph, tiers);
+  } else {
+    tiers.straddling = std::make_shared<StraddlingGroups>(cluster, tiers);
   }
   return tiers;
 }
@@ -208,6 +212,7 @@ FabricTiers fabric_tiers(const Cluster& cluster) {
   const int domain = nodes_per_domain(cluster), row = nodes_below_leaf(cluster);
   if (domain < cluster.nodes) tiers.tiers.push_back(domain_tier(cluster, domain, limit));
   if (row < cluster.nodes) tiers.tiers.push_back(row_tier(cluster, row, limit));
+  if (!tiers.tiers.empty()) tiers.straddling = std::make_shared<StraddlingGroups>(cluster, tiers);
   return tiers;
 }
 

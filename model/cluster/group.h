@@ -18,6 +18,8 @@ struct GroupShape {
   friend bool operator==(const GroupShape&, const GroupShape&) = default;
 };
 
+inline bool is_one_run(GroupShape group) { return group.run == 0 || group.run == group.size; }
+
 // Members of a group in every aligned block of so many ranks.
 int members_within(GroupShape group, int ranks);
 
@@ -31,6 +33,8 @@ struct Crowding {
   double scatter = 1;   // halves of what is left of it, at `across`
   double trees = 1;     // up or down two binary trees, at r·across
   double sums = 1;      // added up in the switches, at `across`
+  double lanes = 1;     // around a ring of like places of all domains, at `across`: more than 1
+                        // where groups that straddle domains change rail for it
   friend bool operator==(const Crowding&, const Crowding&) = default;
 };
 

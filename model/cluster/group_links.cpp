@@ -3,6 +3,7 @@
 
 #include "model/cluster/crowding.h"
 #include "model/cluster/routed_groups.h"
+#include "model/cluster/straddling_groups.h"
 #include "model/cluster/topology.h"
 
 namespace trainyard {
@@ -27,6 +28,69 @@ BytesPerSecond passed_out(const FabricTiers& tiers, const GroupLinks& links, Byt
   return used * ring;
 }
 
+// Nothing: the tiers know it all.
+const GroupRates* counted_rates(const FabricTiers& tiers, GroupShape group, int members) {
+  if (tiers.routed != nullptr) return &tiers.routed->rates(group, members);
+  if (tiers.straddling == nullptr || !straddles(group, tiers.tiers.front().ranks)) return nullptr;
+  return tiers.straddling->rates(group, members);
+}
+
+// What subtrees and NICs let pass.
+struct Passed {
+  BytesPerSecond ring{std::numeric_limits<double>::infinity()};
+  BytesPerSecond passing = ring, all_to_all = ring;
+};
+Passed least(const Passed& a, const Passed& b) {
+  return {std::min(a.ring, b.ring), std::min(a.passing, b.passing),
+          std::min(a.all_to_all, b.all_to_all)};
+}
+
+// Out of domains whose NICs are counted one by one; under PCIe each of the `members` has its own
+// link to them besides.
+Passed counted_out(const FabricTiers& tiers, const GroupRates& rates, int members) {
+  const Passed nics{rates.ring, rates.passing, rates.all_to_all};
+  if (!tiers.one_link) return nics;
+  return least(nics, {members * tiers.nics.alone, tiers.nics.alone, tiers.nics.alone});
+}
+
+// Out of the subtrees that the group leaves, but for domains where `nics_are_counted`. Of other
+// tiers that pass on what all domains have, nothing is left to say then.
+Passed passed_by_tiers(const FabricTiers& tiers, GroupShape group, bool nics_are_counted,
+                       GroupLinks& links) {
+  Passed passed;
+  const int members = links.ranks_per_domain;
+  const int on_nics = members_within(group, tiers.nics.ranks);
+  if (!nics_are_counted) {
+    passed.passing = std::min(tiers.nics.alone, on_nics * tiers.nics.way_out);
+  }
+  for (const Tier& tier : tiers.tiers) {
+    if (members_within(group, tier.ranks) == group.size) break;
+    const bool narrow = is_narrow(tier, tiers.tiers.front());
+    links.across_latency = tier.latency;
+    if (narrow) ++links.narrow_levels;
+    if (nics_are_counted && !narrow) continue;
+    const Straddling met = straddling_of(tiers, tier, group);
+    const BytesPerSecond out = met.share * tier.way_out;
+    passed = least(passed, {out, passed_out(tiers, links, out, on_nics),
+                            tier.way_out * (group.size - members) / met.outside});
+  }
+  return passed;
+}
+
+// Partners at distance 1, 2, 4, …; nothing where NICs decide and all load them alike.
+Crowding crowding_of(const FabricTiers& tiers, GroupShape group, const GroupRates* counted,
+                     bool straddling, const GroupLinks& links) {
+  const bool of_tiers = links.narrow_levels > 0;
+  if (counted == nullptr || !counted->times) {
+    return of_tiers ? crowding(crossing_times(tiers, group, links), links) : Crowding{};
+  }
+  if (tiers.routed != nullptr || !straddling || !of_tiers) {
+    return crowding(*counted->times, links);
+  }
+  const CrossingTimes above = crossing_times(tiers, group, links, CrossedFrom::above_domains);
+  return crowding(longer(*counted->times, above), links);
+}
+
 }  // namespace
 
 GroupLinks group_links(const FabricTiers& tiers, GroupShape group) {
@@ -42,39 +106,22 @@ GroupLinks group_links(const FabricTiers& tiers, GroupShape group) {
   links.switched = tiers.switched;
   links.one_link = tiers.one_link;
 
-  BytesPerSecond ring(std::numeric_limits<double>::infinity());
-  BytesPerSecond all_to_all = ring;
-  const int on_nics = members_within(group, tiers.nics.ranks);
-  BytesPerSecond passing = std::min(tiers.nics.alone, on_nics * tiers.nics.way_out);
-  for (const Tier& tier : tiers.tiers) {
-    const int below = members_within(group, tier.ranks);
-    if (below == size) break;
-    const Straddling met = straddling_of(tiers, tier, group);
-    const BytesPerSecond out = met.share * tier.way_out;
-    ring = std::min(ring, out);
-    passing = std::min(passing, passed_out(tiers, links, out, on_nics));
-    all_to_all = std::min(all_to_all, tier.way_out * (size - members) / met.outside);
-    links.across_latency = tier.latency;
-    if (is_narrow(tier, tiers.tiers.front())) ++links.narrow_levels;
+  const bool leaves = members < size;
+  const GroupRates* counted = leaves ? counted_rates(tiers, group, members) : nullptr;
+  const bool straddling = counted != nullptr && straddles(group, tiers.tiers.front().ranks);
+  Passed passed = passed_by_tiers(tiers, group, straddling, links);
+  if (straddling) {
+    passed = least(passed, counted_out(tiers, *counted, members));
+  } else if (counted != nullptr) {
+    passed = least(passed, {counted->ring, counted->passing, counted->all_to_all});
   }
-  const GroupRates* routed = nullptr;
-  if (tiers.routed != nullptr && members < size) {
-    routed = &tiers.routed->rates(group, members);
-    ring = std::min(ring, routed->ring);
-    passing = std::min(passing, routed->passing);
-    all_to_all = std::min(all_to_all, routed->all_to_all);
-  }
-  links.across = ring / members;
+  links.across = passed.ring / members;
   if (!tiers.tiers.empty()) links.way_out = tiers.tiers.front().way_out;
-  links.passing = passing;
+  links.passing = passed.passing;
+  links.across_all_to_all = passed.all_to_all;
   links.small_latency = tiers.small_latency;
   links.small_share = tiers.small_share;
-  links.across_all_to_all = all_to_all;
-  if (routed != nullptr && routed->times) {
-    links.crowding = crowding(*routed->times, links);
-  } else if (links.narrow_levels > 0) {
-    links.crowding = crowding(crossing_times(tiers, group, links), links);
-  }
+  links.crowding = crowding_of(tiers, group, counted, straddling, links);
   return links;
 }
 

@@ -5,8 +5,10 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <utility>
 
+#include "model/cluster/straddling_groups.h"
 #include "model/cluster/topology_graph.h"
 
 namespace trainyard {
@@ -29,11 +31,14 @@ BytesPerSecond rate(double bytes, double seconds) {
 
 }  // namespace
 
-GroupRouter::GroupRouter(const Cluster& cluster, const TopologyGraph& graph, const Tier& domain)
+GroupRouter::GroupRouter(const Cluster& cluster, const TopologyGraph& graph,
+                         const FabricTiers& tiers)
     : kind_(cluster.inter.kind),
       devices_(cluster.devices()),
-      ranks_per_domain_(domain.ranks),
-      out_of_domain_(1 / domain.way_out.value()),
+      ranks_per_domain_(tiers.tiers.front().ranks),
+      out_of_domain_(1 / tiers.tiers.front().way_out.value()),
+      out_alone_(1 / tiers.nics.alone.value()),
+      one_link_(tiers.one_link),
       routes_(cluster, graph),
       even_routes_(evenly_routed(cluster), graph) {
   for (const auto edge : boost::make_iterator_range(edges(graph))) {
@@ -169,9 +174,12 @@ bool GroupRouter::fold_link(std::int32_t link, std::int32_t first) {
 }
 
 GroupRates GroupRouter::compute(GroupShape shape, int members) {
+  straddling_ = straddles(shape, ranks_per_domain_);
   Siblings groups = siblings(shape);
   fold(groups);
-  for (std::size_t i = 0; i < groups.count(); ++i) send_ring(groups[i], members);
+  for (std::size_t i = 0; i < groups.count(); ++i) {
+    send_ring(groups[i], members_of_runs(groups[i], members));
+  }
   GroupRates rates{.ring = rate(1, finish()), .passing = {}, .all_to_all = {}, .times = {}};
   for (std::size_t i = 0; i < groups.count(); ++i) pass_on(groups[i], members);
   rates.passing = rate(1, finish());
@@ -179,10 +187,14 @@ GroupRates GroupRouter::compute(GroupShape shape, int members) {
   const std::size_t pairs =
       groups.all() * static_cast<std::size_t>(shape.size) * static_cast<std::size_t>(shape.size);
   const bool tree = kind_ == InterNodeKind::fat_tree || kind_ == InterNodeKind::rail;
-  if (routes_.by_hash() && pairs <= kMostPairs) {
+  const bool counted_by_pairs = routes_.by_hash() && pairs <= kMostPairs;
+  if (counted_by_pairs) {
     for (std::size_t i = 0; i < groups.count(); ++i) send_all_to_all(groups[i]);
   } else if (!tree) {  // a tree that is shared evenly has the rates of its tiers
     send_by_switches(groups);
+  }
+  if (straddling_ && !counted_by_pairs) {
+    for (std::size_t i = 0; i < groups.count(); ++i) load_all_to_all(groups[i]);
   }
   rates.all_to_all = rate(static_cast<double>(shape.size - members) / shape.size, finish());
   rates.times = crossing_times(groups, members);
@@ -217,6 +229,9 @@ std::optional<CrossingTimes> GroupRouter::crossing_times(const Siblings& groups,
   times.trees = trees_time(groups, members);
   times.sums = std::max(out_of_domain_,
                         round_time(groups, members, shift_hops(all, 1), Sending::between_switches));
+  if (kind_ == InterNodeKind::rail && straddling_) {
+    times.lanes = round_time(groups, members, shift_hops(all, 1), Sending::every_member);
+  }
   return in_the_mean(times, all, members);
 }
 
@@ -227,7 +242,9 @@ double GroupRouter::trees_time(const Siblings& groups, int members) {
   const double up = round_time(groups, members, hops, Sending::all_together);
   for (TreeHop& hop : hops) std::swap(hop.from, hop.to);
   const double down = round_time(groups, members, hops, Sending::all_together);
-  return std::max(out_of_domain_ / members, (up + down) / 2);
+  // Under PCIe blocks that share a domain reach each other over the links to their NICs.
+  const int on_link = straddling_ && one_link_ ? 2 : 1;
+  return std::max(on_link * out_alone_ / members, (up + down) / 2);
 }
 
 // No shorter than its members' links take. The messages of first members are so long as those of
@@ -247,7 +264,7 @@ double GroupRouter::round_time(const Siblings& groups, int members, const TreeHo
   route_between();
   const double links = finish();
   const bool own = sending == Sending::every_member || sending == Sending::first_members;
-  return own ? std::max(links, most * out_of_domain_) : links;
+  return own ? std::max(links, most * out_alone_) : links;
 }
 
 void GroupRouter::send_hop(Ranks group, int members, const TreeHop& hop, Sending sending) {
@@ -280,6 +297,16 @@ void GroupRouter::send_own(int from, int to, double bytes) {
   load_switches(nics_of(leaving), nics_of(to), bytes);
 }
 
+// A sibling may lie in larger blocks than all of them have in common.
+int GroupRouter::members_of_runs(Ranks group, int members) const {
+  int common = 0;
+  for (std::size_t first = 0, end = 0; first < group.size() && common != members; first = end) {
+    while (end < group.size() && domain_of(group[end]) == domain_of(group[first])) ++end;
+    common = std::gcd(common, static_cast<int>(end - first));
+  }
+  return common;
+}
+
 // Each block of members that share a domain sends on over all their NICs.
 void GroupRouter::send_ring(Ranks group, int members) {
   const auto block = static_cast<std::size_t>(members);
@@ -309,6 +336,32 @@ void GroupRouter::send_all_to_all(Ranks group) {
       if (domain_of(from) == domain_of(to)) continue;
       send(nics_of(leaving_for(from, to)), nics_of(to), bytes);
     }
+  }
+}
+
+// On the NICs alone: what each member has for those in other domains, and they for it.
+void GroupRouter::load_all_to_all(Ranks group) {
+  const double part = 1.0 / static_cast<double>(group.size());
+  for (std::size_t first = 0, end = 0; first < group.size(); first = end) {
+    while (end < group.size() && domain_of(group[end]) == domain_of(group[first])) ++end;
+    const Ranks inside = group.subspan(first, end - first);
+    const auto others = static_cast<double>(group.size() - inside.size());
+    for (const int rank : inside) {
+      load(nics_of(rank), true, others * part);
+      if (kind_ != InterNodeKind::rail) load(nics_of(rank), false, others * part);
+    }
+    if (kind_ != InterNodeKind::rail) continue;
+    for (const int to : group) {
+      if (domain_of(to) == domain_of(inside.front())) continue;
+      load(nics_of(leaving_for(inside.front(), to)), false,
+           static_cast<double>(inside.size()) * part);
+    }
+  }
+}
+
+void GroupRouter::load(std::span<const Nic> nics, bool inwards, double bytes) {
+  for (const Nic& nic : nics) {
+    add({inwards ? nic.link ^ 1 : nic.link, bytes / static_cast<double>(nics.size())});
   }
 }
 
@@ -483,27 +536,14 @@ double GroupRouter::finish() {
   return longest;
 }
 
-RoutedGroups::~RoutedGroups() {
-  const std::unique_ptr<GroupRouter> idle(idle_);
-  for (Known* known = known_; known != nullptr;) {
-    const std::unique_ptr<Known> owned(known);
-    known = owned->next;
-  }
-}
+RoutedGroups::~RoutedGroups() { const std::unique_ptr<GroupRouter> idle(idle_); }
 
 const GroupRates& RoutedGroups::rates(GroupShape shape, int members) {
-  for (const Known* known = known_.load(); known != nullptr; known = known->next) {
-    if (known->shape == shape) return known->rates;
-  }
+  if (const GroupRates* known = known_.find(shape)) return *known;
   std::unique_ptr<GroupRouter> router(idle_.exchange(nullptr));
   if (router == nullptr) router = std::make_unique<GroupRouter>(router_);
-  auto fresh =
-      std::make_unique<Known>(Known{shape, router->compute(shape, members), known_.load()});
+  const GroupRates& rates = known_.add(shape, router->compute(shape, members));
   router.reset(idle_.exchange(router.release()));
-  const GroupRates& rates = fresh->rates;
-  while (!known_.compare_exchange_weak(fresh->next, fresh.get())) {
-  }
-  (void)fresh.release();  // the list has it now
   return rates;
 }
 

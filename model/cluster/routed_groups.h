@@ -21,6 +21,7 @@
 #include "model/cluster/cluster.h"
 #include "model/cluster/crowding.h"
 #include "model/cluster/group.h"
+#include "model/cluster/known_rates.h"
 #include "model/cluster/routes.h"
 #include "model/cluster/topology.h"
 #include "model/cluster/torus_symmetry.h"
@@ -42,8 +43,8 @@ class GroupRouter {
   static constexpr std::size_t kMostPairs = 1 << 16;
   static constexpr std::size_t kMostInTorus = 1 << 12;  // of its nodes
 
-  // Requires: as Routes; `domain` is the first tier.
-  GroupRouter(const Cluster& cluster, const TopologyGraph& graph, const Tier& domain);
+  // Requires: as Routes; `tiers` of the cluster, with one at least.
+  GroupRouter(const Cluster& cluster, const TopologyGraph& graph, const FabricTiers& tiers);
 
   // `members`: of the group in each domain.
   GroupRates compute(GroupShape shape, int members);
@@ -93,9 +94,12 @@ class GroupRouter {
   void send_hop(Ranks group, int members, const TreeHop& hop, Sending sending);
   void send_own(int from, int to, double bytes);
 
+  int members_of_runs(Ranks group, int members) const;
   void send_ring(Ranks group, int members);
   void pass_on(Ranks group, int members);
   void send_all_to_all(Ranks group);
+  void load_all_to_all(Ranks group);
+  void load(std::span<const Nic> nics, bool inwards, double bytes);
   void send_by_switches(const Siblings& groups);
   Census census_of(Ranks ranks) const;
   void send_between_switches(const Census& census, double bytes, std::size_t most);
@@ -114,9 +118,12 @@ class GroupRouter {
   int devices_ = 0, ranks_per_domain_ = 1;
   TorusNodes torus_;
   double out_of_domain_ = 0;  // seconds of a byte that every member sends
+  double out_alone_ = 0;      // … that one device alone does
+  bool one_link_ = false;     // inside and out (FabricTiers)
   Routes routes_;
   Routes even_routes_;                  // of what is counted by switches
   bool counted_evenly_ = false;         // by those
+  bool straddling_ = false;             // the shape that is computed
   std::vector<double> capacities_;      // by link
   std::vector<std::size_t> first_nic_;  // by rank
   std::vector<Nic> nics_;               // of each rank
@@ -131,8 +138,8 @@ class GroupRouter {
 class RoutedGroups {
  public:
   // Requires: as GroupRouter.
-  RoutedGroups(const Cluster& cluster, const TopologyGraph& graph, const Tier& domain)
-      : router_(cluster, graph, domain) {}
+  RoutedGroups(const Cluster& cluster, const TopologyGraph& graph, const FabricTiers& tiers)
+      : router_(cluster, graph, tiers) {}
   ~RoutedGroups();
   RoutedGroups(const RoutedGroups&) = delete;
   RoutedGroups& operator=(const RoutedGroups&) = delete;
@@ -140,14 +147,9 @@ class RoutedGroups {
   const GroupRates& rates(GroupShape shape, int members);
 
  private:
-  struct Known {
-    GroupShape shape;
-    GroupRates rates;
-    Known* next = nullptr;
-  };
   const GroupRouter router_;
   std::atomic<GroupRouter*> idle_ = nullptr;  // a copy that nobody computes with
-  std::atomic<Known*> known_ = nullptr;       // a list that only grows, at its head
+  KnownRates<GroupRates> known_;
 };
 
 }  // namespace trainyard

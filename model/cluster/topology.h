@@ -75,6 +75,7 @@ struct DeviceNics {
   BytesPerSecond alone;    // most that one of them has
 };
 class RoutedGroups;
+class StraddlingGroups;
 struct FabricTiers {
   int devices = 0;
   BytesPerSecond inside;       // per device, within an NVLink domain
@@ -87,7 +88,8 @@ struct FabricTiers {
   bool rails = false;     // what leaves by a NIC stays on the switches of its rail
   Seconds small_latency;  // between domains, of the protocol for small messages
   double small_share = 0;
-  std::shared_ptr<RoutedGroups> routed;  // where tiers do not tell all; else none
+  std::shared_ptr<RoutedGroups> routed;          // where tiers do not tell all; else none
+  std::shared_ptr<StraddlingGroups> straddling;  // of trees that are not routed; else none
 };
 // Whether links between switches carry what no subtree's cut tells.
 bool is_routed(const InterNode& inter);
@@ -110,8 +112,9 @@ FabricTiers fabric_tiers(const Cluster& cluster);
 // A message of a member's own to the next one in another domain takes that member's NICs, of whose
 // ranks all groups' last members are the senders: r·w with their ranks and `w` too.
 // Where group and subtree do not divide each other, the groups that straddle are unlike. Above
-// domains those that really cross the end of a subtree share its R·w (straddling()); in a domain
-// all get the links of the worst aligned part (their greatest common divisor in it).
+// domains those that really cross the end of a subtree share its R·w (straddling()); what leaves a
+// domain is counted NIC by NIC (model/cluster/straddling_groups.h), in blocks of as many members as
+// every part of a group is made of (their greatest common divisor). That too is the second call.
 GroupLinks group_links(const FabricTiers& tiers, GroupShape group);
 
 }  // namespace trainyard

@@ -12,7 +12,7 @@ Seconds time(const GroupLinks& links, Bytes message) {
   const int m = links.domains;
   const Bytes part = message / r;
   return 2 * (r - 1) * (links.inside_latency + part / links.inside) +
-         2 * (m - 1) * (links.across_latency + part / m / links.across);
+         2 * (m - 1) * (links.across_latency + links.crowding.lanes * part / m / links.across);
 }
 
 TransferRounds rounds(const GroupLinks& links, Bytes message) {
@@ -38,6 +38,7 @@ extern const CollectiveAlgorithm all_reduce_hierarchical = {
     .time = time,
     .rounds = rounds,
     .leaving = leaving,
+    .crowded = &Crowding::lanes,
 };
 
 }  // namespace trainyard::collectives

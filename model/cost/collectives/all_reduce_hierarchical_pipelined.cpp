@@ -23,7 +23,7 @@ Seconds time(const GroupLinks& links, Bytes message) {
   const Bytes rest = message - first;
   const Seconds own = links.one_link ? 2 * (n - 1) / n * rest / links.inside : inside(rest);
   return 2 * (r - 1) * links.inside_latency + 2 * (m - 1) * links.across_latency + inside(first) +
-         across(first) + std::max(own, across(rest));
+         links.crowding.lanes * across(first) + std::max(own, across(rest));
 }
 
 // The first chunk alone inside, then pairs of chunks side by side, then the last one across.

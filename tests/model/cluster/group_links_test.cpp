@@ -85,6 +85,50 @@ TEST(GroupLinks, OfMessagesThatArePassedOnADomainSendsOneForEachGroup) {
   EXPECT_DOUBLE_EQ(passing(fat_tree_cluster(2, 2, 1), {4, 4}), kNic);
 }
 
+Cluster nodes_with_nics(int nodes, int nics) {
+  Cluster cluster = fat_tree_cluster(nodes, nodes, 1);
+  cluster.inter.nics_per_node = nics;
+  return cluster;
+}
+
+double ring_of(const Cluster& cluster, GroupShape shape) {
+  const GroupLinks links = group_links(tiers_of(cluster), shape);
+  return links.across.value() * links.ranks_per_domain;
+}
+
+// Threes over nodes of eight: of {6, 7, 8} rank 7 sends out of the first node, of {15, 16, 17} rank
+// 15 out of the second one, which rank 8 leaves too; all others stay inside.
+TEST(GroupLinks, OfGroupsThatStraddleNodesHaveTheNicsThatTheirRanksSendBy) {
+  const GroupShape threes{1, 3};
+  EXPECT_DOUBLE_EQ(ring_of(nodes_with_nics(3, 4), threes), kNic);
+  EXPECT_DOUBLE_EQ(ring_of(nodes_with_nics(3, 2), threes), kNic);
+  EXPECT_DOUBLE_EQ(ring_of(nodes_with_nics(3, 1), threes), kNic / 2);
+  EXPECT_DOUBLE_EQ(passing(nodes_with_nics(3, 1), threes), kNic / 2);
+  // Rank 8 sends two thirds by its NIC, as much as ranks 6 and 7 by theirs.
+  EXPECT_DOUBLE_EQ(group_links(tiers_of(nodes_with_nics(3, 4)), threes).across_all_to_all.value(),
+                   kNic);
+  // Every third rank: three rings leave a node, by ranks 5, 6 and 7.
+  EXPECT_DOUBLE_EQ(ring_of(nodes_with_nics(6, 4), {3, 16}), kNic / 2);  // 6 and 7 on one
+  EXPECT_DOUBLE_EQ(ring_of(nodes_with_nics(6, 2), {3, 16}), kNic / 3);
+  EXPECT_DOUBLE_EQ(ring_of(nodes_with_nics(6, 1), {3, 16}), kNic / 3);
+}
+
+// Twelve ranks: eight in a node and four in the next, which they share with four others. Blocks of
+// four, each by the NICs of its own ranks.
+TEST(GroupLinks, OfTwelveOverNodesOfEightHaveHalfOfANodesNics) {
+  EXPECT_DOUBLE_EQ(ring_of(nodes_with_nics(3, 8), {1, 12}), 4 * kNic);
+  EXPECT_DOUBLE_EQ(ring_of(nodes_with_nics(3, 4), {1, 12}), 2 * kNic);
+  EXPECT_DOUBLE_EQ(ring_of(nodes_with_nics(3, 1), {1, 12}), kNic / 2);
+}
+
+// Of 3·5,001 ranks 4,096 are too few to see how they repeat: groups of three fewer steps that end
+// at the same place of a node have the same NICs.
+TEST(GroupLinks, OfManyRanksThatStraddleAreThoseOfFewer) {
+  constexpr int kMany = 5001, kFew = 25;  // 5001 mod 8 = 25 mod 8
+  const Cluster many = nodes_with_nics(3 * kMany, 4), few = nodes_with_nics(3 * kFew, 4);
+  EXPECT_DOUBLE_EQ(ring_of(many, {3, kMany}), ring_of(few, {3, kFew}));
+}
+
 TEST(GroupLinks, OfMessagesThatArePassedOnAPcieRootHasAllItsNics) {
   EXPECT_DOUBLE_EQ(passing(pcie_cluster(2, 1), {4, 4}), kNic / 4);
   EXPECT_DOUBLE_EQ(passing(pcie_cluster(2, 1), {1, 16}), 32e9);  // over its own PCIe

@@ -1,0 +1,86 @@
+#include "model/cluster/straddling_groups.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+
+#include "model/cluster/crowding.h"
+#include "model/cluster/topology_graph.h"
+
+namespace trainyard {
+namespace {
+
+// Of its outer level: all ranks from the first member to the first one of the next block.
+std::int64_t block_of(GroupShape group) {
+  return is_one_run(group) ? std::int64_t{group.stride} * group.size
+                           : std::int64_t{group.jump} * (group.size / group.run);
+}
+
+bool level_straddles(int stride, int count, int ranks) {
+  return count > 1 && stride < ranks && !divide_each_other({stride, count}, ranks);
+}
+
+// The shape with fewer steps at its outer level, that many less that a block ends at the same place
+// of a domain.
+GroupShape smaller(GroupShape group, int ranks) {
+  const bool one = is_one_run(group);
+  const int stride = one ? group.stride : group.jump;
+  const int run = one ? 1 : group.run;
+  const int count = group.size / run;
+  const int repeat = ranks / std::gcd(stride, ranks);
+  constexpr int kLeastDomains = 3;  // one at either end, and one between them
+  int least = count % repeat;
+  while (least < 2 || std::int64_t{least} * stride < std::int64_t{kLeastDomains} * ranks) {
+    least += repeat;
+  }
+  group.size = std::min(least, count) * run;
+  if (one) group.run = 0;
+  return group;
+}
+
+struct Counted {
+  GroupShape shape;
+  int domains = 1;
+};
+std::optional<Counted> counted(GroupShape shape, int ranks, int devices) {
+  constexpr std::int64_t kMost = StraddlingGroups::kMostRanks;
+  const auto repeats = [&](GroupShape of) {
+    return std::min<std::int64_t>(devices, std::lcm(block_of(of), std::int64_t{ranks}));
+  };
+  if (repeats(shape) > kMost) shape = smaller(shape, ranks);
+  const std::int64_t least = (block_of(shape) + ranks - 1) / ranks;
+  if (least * ranks > kMost) return std::nullopt;
+  const std::int64_t all = std::max(least, std::min(kMost, repeats(shape)) / ranks);
+  return Counted{shape, static_cast<int>(all)};
+}
+
+}  // namespace
+
+bool straddles(GroupShape group, int ranks) {
+  if (is_one_run(group)) return level_straddles(group.stride, group.size, ranks);
+  const bool whole_runs = ranks % (std::int64_t{group.stride} * group.run) == 0;
+  return (!whole_runs && level_straddles(group.stride, group.run, ranks)) ||
+         level_straddles(group.jump, group.size / group.run, ranks);
+}
+
+StraddlingGroups::StraddlingGroups(const Cluster& cluster, const FabricTiers& tiers)
+    : cluster_(cluster), tiers_(tiers) {
+  cluster_.nvlink_domain = tiers.tiers.front().ranks;
+  cluster_.inter.oversubscription = 1;
+  cluster_.inter.routing = FabricRouting::adaptive;
+}
+
+const GroupRates* StraddlingGroups::rates(GroupShape shape, int members) {
+  if (const GroupRates* known = known_.find(shape)) return known;
+  const int ranks = tiers_.tiers.front().ranks;
+  const auto found = counted(shape, ranks, tiers_.devices);
+  if (!found) return nullptr;
+  Cluster part = cluster_;
+  part.nodes = found->domains * ranks / cluster_.devices_per_node;
+  part.inter.nodes_per_leaf = part.nodes;
+  GroupRouter router(part, make_topology(part), tiers_);
+  return &known_.add(shape, router.compute(found->shape, members));
+}
+
+}  // namespace trainyard
