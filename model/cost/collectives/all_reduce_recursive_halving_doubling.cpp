@@ -1,4 +1,5 @@
-// All-reduce by recursive halving, then recursive doubling (Rabenseifner; Thakur et al. 2005).
+// All-reduce by recursive halving, then recursive doubling (Rabenseifner; Thakur et al. 2005). MPI
+// and Gloo have it; NCCL has rings, trees, NVLS and CollNet (src/graph/tuning.cc).
 #include "model/cost/collective.h"
 #include "model/cost/collective_steps.h"
 
@@ -30,6 +31,7 @@ extern const CollectiveAlgorithm all_reduce_recursive_halving_doubling = {
     .rounds = rounds,
     .leaving = leaving,
     .crowded = &Crowding::halving,
+    .only_by_name = applies_always,
 };
 
 }  // namespace trainyard::collectives
