@@ -231,9 +231,9 @@ std::vector<Field<InterNode>> inter_node_fields() {
       number("small_share", &I::small_share,
              "bandwidth of that protocol over the other's; 0: there is none", {0, 1}),
       choice("routing", &I::routing, kRoutings,
-             "adaptive: evenly over all shortest ways; static: one of them for each pair of NICs, "
-             "by hash (ECMP), in a torus dimension by dimension; valiant: over third groups "
-             "(dragonfly)"),
+             "adaptive: evenly over all shortest ways, however full they are; static: one of them "
+             "for each pair of NICs, by hash (ECMP), in a torus dimension by dimension; valiant: "
+             "over third groups (dragonfly)"),
       quantity("link_bandwidth", &I::link_bandwidth,
                "of a link between two switches (torus, dragonfly)")
           .absent("dragonfly: `bandwidth`; torus: the node's NICs over its neighbours"),
