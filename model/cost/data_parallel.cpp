@@ -11,7 +11,7 @@ namespace trainyard {
 namespace {
 
 // Gradients can only be kept sharded (stage 2 and up) when every micro-batch's are reduced at once.
-bool reduces_every_microbatch(const Plan& plan) { return plan.zero_stage >= 2; }
+bool reduces_every_microbatch(const Plan& plan) { return plan.held_zero_stage() >= 2; }
 
 // Of a stage's layers, those that one micro-batch meets there: under Route::both_ways one of the
 // two copies.
@@ -115,7 +115,7 @@ class StageOverlap {
 
   void reduce_at_end(DataParallelCost& cost) const {
     cost.end = sync_.reduce.time;
-    if (!plan_.overlap.data_parallel) return;
+    if (!plan_.overlap.data_parallel || plan_.no_sync()) return;
     const Cover cover = reduction_cover();
     cost.end = left_at_end(cover);
     cost.lost += hidden(sync_.reduce, cost.end) * cover.lost;
@@ -429,7 +429,7 @@ DataParallelCost data_parallel_cost(const PreparedJob& job, const Plan& plan,
                                     const StageWork& work, PricedMessages& prices) {
   const StageOverlap overlap(job, plan, links, stage, work, prices);
   DataParallelCost cost;
-  if (plan.zero_stage >= 3) {
+  if (plan.held_zero_stage() >= 3) {
     cost = overlap.fetched_for_every_pass();
   } else {
     if (reduces_every_microbatch(plan)) cost = overlap.reduced_in_every_pass();

@@ -98,7 +98,7 @@ void add_end(const LayerCost& end, double share, StageEstimate& stage) {
 PassTimes blocking_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
                            const StageParameters& held, const StageWork& work,
                            PricedMessages& prices) {
-  if (plan.overlap.data_parallel || plan.zero_stage < 2) return {};
+  if (plan.overlap.data_parallel || plan.held_zero_stage() < 2) return {};
   return data_parallel_cost(job, plan, links, held, work, prices).microbatch;
 }
 
@@ -223,7 +223,7 @@ StageEnds fill_stage(const PreparedJob& job, const Plan& plan, SharedCosts& shar
 }
 
 // Whether what a stage leaves to reduce depends on the order of its last passes.
-bool reduces_behind_passes(const Plan& plan) { return plan.zero_stage == 2; }
+bool reduces_behind_passes(const Plan& plan) { return plan.held_zero_stage() == 2; }
 
 // Whether stages of the same layers differ by their place in the pipeline: where micro-batches go
 // both ways by what stands between a copy's last passes, where they turn back by the activations

@@ -159,7 +159,7 @@ SecondGather shown_gather(Seconds gather, GatherCover beside, Seconds scatter) {
 
 SecondGather second_gather(const Stack& stack, const Plan& plan, const LayerTraffic& traffic,
                            const KernelTimes& kernels) {
-  if (traffic.gathered_again <= Seconds(0)) return {};
+  if (traffic.gathered_again + traffic.mtp_gathered_again <= Seconds(0)) return {};
   const Seconds scatter = traffic.scatter_free * shown_of_tensor_parallel(stack, plan);
   SecondGather shown = shown_gather(traffic.gathered_again, kernels.attention_cover, scatter);
   const auto add = [&shown](SecondGather other) {

@@ -447,7 +447,7 @@ LogitsAtHead logits_at_head(const PreparedJob& job, const Plan& plan) {
   const double logits =
       tokens_per_rank(job, plan) * static_cast<double>(vocabulary) / plan.tensor_parallel;
   const double gradient = logit_gradient_bytes(job.job.training);
-  const double rest = job.job.training.stack.saved_logit_bytes - gradient;
+  const double rest = saved_logit_bytes(job.job.training.stack, plan.tensor_parallel) - gradient;
   // Of all predictions of a token the last has its gradient while the others still wait.
   const int predictions = 1 + job.job.model.mtp_layers;
   const BesideTurning beside = beside_turning(plan);
@@ -466,7 +466,7 @@ int past_input_gradient(const Plan& plan, int stage) {
 
 bool keeps_weights(const Training& training, const Plan& plan) {
   return training.stack.keeps_weight_copy || training.precision.master_weight_bytes == 0 ||
-         plan.zero_stage < 3;
+         plan.held_zero_stage() < 3;
 }
 
 Bytes saved_by_stage(const StageCosts& costs, const StageParameters& stage, Recompute recompute) {

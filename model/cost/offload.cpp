@@ -250,7 +250,7 @@ Seconds weight_crossing(const PreparedJob& job, const Plan& plan, const ClassPar
 // Parameters of the stage whose gradients are added up over the replicas behind the passes that
 // made them: all, or the ends', which later passes add to.
 double summed_late(const Plan& plan, const StageParameters& stage) {
-  if (plan.zero_stage >= 2) return 0;
+  if (plan.held_zero_stage() >= 2) return 0;
   if (!plan.overlap.data_parallel) {
     const double dense = plan.data_parallel * plan.context_parallel > 1 ? stage.dense : 0;
     return dense + (plan.expert_data_parallel > 1 ? stage.experts : 0);
@@ -311,7 +311,7 @@ OffloadCopies offload_copies(const PreparedJob& job, const Plan& plan, const Sta
   copies.parts = dense_divisors(plan).parameters > 1;
   copies.gradient_parts = dense_divisors(plan).gradients > 1;
   copies.sums_awaited =
-      plan.zero_stage >= 3 || (plan.zero_stage == 2 && plan.pipeline_parallel == 1);
+      plan.held_zero_stage() >= 3 || (plan.held_zero_stage() == 2 && plan.pipeline_parallel == 1);
   if (away(plan.offload.activations)) {
     copies.activations = activations / bandwidth_to(job.job.cluster, plan.offload.activations);
   }

@@ -14,11 +14,11 @@ ShardDivisors divisors_of(int zero_stage, double ranks) {
 }  // namespace
 
 ShardDivisors dense_divisors(const Plan& plan) {
-  return divisors_of(plan.zero_stage, plan.sharding_group);
+  return divisors_of(plan.held_zero_stage(), plan.sharding_group);
 }
 
 ShardDivisors expert_divisors(const Plan& plan) {
-  return divisors_of(plan.zero_stage, plan.expert_data_parallel);
+  return divisors_of(plan.held_zero_stage(), plan.expert_data_parallel);
 }
 
 }  // namespace trainyard

@@ -72,7 +72,7 @@ SyncTimes sync_times(const PreparedJob& job, const Plan& plan, PricedMessages& p
 // once more.
 double moved_again(const PreparedJob& job, const Plan& plan, const StageParameters& stage) {
   const Transformer& model = job.job.model;
-  if (plan.zero_stage < 2 || !stage.head || plan.pipeline_parallel == 1) return 0;
+  if (plan.held_zero_stage() < 2 || !stage.head || plan.pipeline_parallel == 1) return 0;
   const int users =
       (stage.embedding ? 1 : 0) + (model.tied_embeddings ? 1 : 0) + (model.mtp_layers > 0 ? 1 : 0);
   const double matrix =
@@ -101,7 +101,7 @@ StageSync stage_sync(const PreparedJob& job, const Plan& plan, const PlanLinks& 
     return sync_times(job, plan, prices, both.expert, {stage.experts, std::max(1, pieces)});
   };
   StageSync sync;
-  if (plan.overlap.data_parallel || plan.zero_stage >= 3) {
+  if (plan.overlap.data_parallel || plan.held_zero_stage() >= 3) {
     const double layers = stage.dense - stage.embedding_matrix - stage.head_matrix;
     sync.layers = dense(layers, std::max(1, stage.layers));
     sync.embedding = dense(stage.embedding_matrix, 1, &sync.layers);
@@ -114,7 +114,7 @@ StageSync stage_sync(const PreparedJob& job, const Plan& plan, const PlanLinks& 
   }
   if (const double again = moved_again(job, plan, stage); again > 0) {
     SyncTimes more = dense(again, 1, &sync.layers);
-    if (plan.zero_stage == 2) more.gather = {};
+    if (plan.held_zero_stage() == 2) more.gather = {};
     sync.head = stage.head_matrix > 0 ? sync.head + more : more;
   }
   return sync;

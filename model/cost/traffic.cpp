@@ -287,7 +287,7 @@ LayerTraffic layer_traffic(const PreparedJob& job, const Plan& plan, const PlanL
   traffic.tensor_parallel = second_block ? block.all + block.all : block.all;
   traffic.gathered = second_block ? block.gather + block.gather : block.gather;
   if (plan.sequence_parallel) {
-    traffic.gathered_again = tensor.again;
+    if (!job.job.training.stack.keeps_gathered_inputs) traffic.gathered_again = tensor.again;
     traffic.scatter_free = scatter_free(tensor, links);
   }
   if (!kind.moe) traffic.tensor_after_last_saved = tensor.reduce;
@@ -318,7 +318,7 @@ LayerTraffic head_traffic(const PreparedJob& job, const Plan& plan, const PlanLi
   shown.backward = tensor.reduce;
   if (plan.sequence_parallel) {
     shown.forward += tensor.gather;
-    traffic.gathered_again = tensor.gather;
+    if (!job.job.training.stack.keeps_gathered_inputs) traffic.gathered_again = tensor.gather;
     traffic.scatter_free = scatter_free(tensor, links);
   }
   return traffic;

@@ -67,6 +67,7 @@ Plan complete(const Proposal& proposal) {
   plan.micro_batch = request.micro_batch;
   plan.microbatches = static_cast<int>(proposal.microbatches);
   plan.zero_stage = zero_stage_of(request, stack);
+  plan.pipeline_no_sync = stack.pipeline_no_sync;
   set_recompute(request, plan);
   plan.overlap = overlap(request.overlap, stack.overlap);
   plan.offload = request.offload;

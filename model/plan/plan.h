@@ -121,6 +121,14 @@ struct Plan {
   std::string rank_order = "tp-cp-ep-dp-pp";
   std::string collective;  // empty: the fastest
   bool optimizer_barrier = true;
+  bool pipeline_no_sync = false;  // the stack's
+
+  // Whether every micro-batch adds to whole gradients, which are reduced behind a chunk's last
+  // backward pass, and gathered weights stay until then.
+  bool no_sync() const { return pipeline_no_sync && pipeline_parallel > 1 && zero_stage >= 2; }
+  // The ZeRO stage of what a rank holds while passes run: with `no_sync` the optimizer's states
+  // alone are sharded then.
+  int held_zero_stage() const { return no_sync() ? 1 : zero_stage; }
 
   int devices() const {
     return tensor_parallel * context_parallel * pipeline_parallel * data_parallel;

@@ -301,7 +301,11 @@ void add_reductions(Lowering& lowering, const NetworkUnit& unit, const UnitNames
   for (const Parameter& parameter : all) {
     (is_late(unit, parameter) ? late : in_pass).push_back(parameter);
   }
-  blocks.reduction = add_block(program, names.reduction, gradient_reduction(lowering, in_pass));
+  Operations reduced = gradient_reduction(lowering, in_pass);
+  if (lowering.plan.no_sync() && !reduced.empty()) {
+    blocks.await_reduction = add_block(program, "gradients summed up", {await_reductions(reduced)});
+  }
+  blocks.reduction = add_block(program, names.reduction, std::move(reduced));
   blocks.late_reduction = add_block(program, names.reduction, reduction(late));
 }
 

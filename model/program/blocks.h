@@ -34,6 +34,7 @@ struct UnitBlocks {
   bool sums_with_input = false;
   int reduction = -1;            // of its gradients
   bool reduced_in_pass = false;  // by the last one that adds to them, where the plan overlaps
+  int await_reduction = -1;      // where whole gradients add up over all micro-batches
   int late_reduction = -1;       // of those that were on the host by then, or are kept in parts
   int mirror = -1;               // and over the two stages that hold copies of it
   int norm = -1, update = -1, gather = -1;

@@ -388,7 +388,9 @@ class StageBuilder {
   // In a pipeline reductions go on beside the passes that follow; else a pass waits for its own,
   // and a unit for that of the unit before the last one (FSDP2), so that whole gradients of two are
   // alive at most. So it is with gradients on their way to the host.
-  bool waits_for_sums() const { return plan_.pipeline_parallel == 1 || plan_.zero_stage >= 3; }
+  bool waits_for_sums() const {
+    return plan_.pipeline_parallel == 1 || plan_.held_zero_stage() >= 3;
+  }
   using LastSums = std::array<BlockCall, 2>;  // the waits for those of the last two units
   void await_sums(Body& body, const Unit& unit, StepPass pass, LastSums& sums) const {
     const bool waits = waits_for_sums() || keeps_gradients_away(plan_);
@@ -403,9 +405,15 @@ class StageBuilder {
     call(body, block_call(units[0].at, units[0].blocks->restore));
   }
 
-  void call_reduction(Body& body, const Unit& unit, bool reduces) const {
-    if (!reduces || !unit.blocks->reduced_in_pass) return;
-    call(body, block_call(unit.at, unit.blocks->reduction));
+  static void call_reduction(Body& body, const Unit& unit) {
+    if (unit.blocks->reduced_in_pass) call(body, block_call(unit.at, unit.blocks->reduction));
+  }
+
+  // Under no_sync all of a chunk's at once, and nothing goes on before they are there
+  // (torch.distributed.pipelining: perform_reduce_grad, behind the last pass of a stage module).
+  static void call_reductions(Body& body, const std::vector<Unit>& units) {
+    for (const Unit& unit : units) call_reduction(body, unit);
+    for (const Unit& unit : units) call(body, block_call(unit.at, unit.blocks->await_reduction));
   }
 
   std::vector<Unit> units_backward(int chunk, Part part) const {
@@ -440,11 +448,12 @@ class StageBuilder {
       if (moves) call_next_moves(body, units, i, pass);
       await_sums(body, units[i], pass, sums);
       call(body, block_call(units[i].at, block_of(*units[i].blocks, pass)));
-      call_reduction(body, units[i], reduces);
+      if (reduces && !plan_.no_sync()) call_reduction(body, units[i]);
       call(body, block_call(units[i].at, copies_of(*units[i].blocks, pass).go));
     }
     if (moves && !has_embedding(chunk)) call(body, boundary(chunk, -1, blocks_.send_gradient));
-    if (waits_for_sums() && plan_.zero_stage >= 2) call(body, sums[1]);
+    if (reduces && plan_.no_sync()) call_reductions(body, units);
+    if (waits_for_sums() && plan_.held_zero_stage() >= 2) call(body, sums[1]);
     if (part == Part::head && last) call(body, {.block = blocks_.shared_last});
     return body;
   }

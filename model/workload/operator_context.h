@@ -13,7 +13,8 @@ struct OperatorContext {
   double hidden = 0;
   double tensor = 1;        // t
   double tokens = 0;        // n = b·s/c
-  double local_tokens = 0;  // n/t under sequence parallelism: norms, residuals, saved inputs
+  double local_tokens = 0;  // n/t under sequence parallelism: norms, residuals
+  double input_tokens = 0;  // of inputs that column-parallel GEMMs keep: the same, or n
   double activation = 2;    // bytes of an element between operators
   double gemm_input = 2;    // bytes that a layer GEMM keeps of an input element
 };

@@ -28,13 +28,15 @@ OperatorContext operator_context(const Transformer& model, const Training& train
   const double tokens = static_cast<double>(training.sequence_length) * shard.micro_batch /
                         static_cast<double>(shard.context);
   const double tensor = shard.tensor;
+  const double local = shard.sequence_parallel ? tokens / tensor : tokens;
   return {.model = model,
           .training = training,
           .shard = shard,
           .hidden = static_cast<double>(model.hidden_size),
           .tensor = tensor,
           .tokens = tokens,
-          .local_tokens = shard.sequence_parallel ? tokens / tensor : tokens,
+          .local_tokens = local,
+          .input_tokens = training.stack.keeps_gathered_inputs ? tokens : local,
           .activation = training.precision.activation_bytes,
           .gemm_input = training.precision.saved_gemm_input_bytes};
 }
@@ -227,7 +229,7 @@ OperatorList head_operators(const Transformer& model, const Training& training,
   const double columns = padded / context.tensor;
   Operator head =
       gemm(OperatorKind::output_head, {.m = context.tokens, .n = columns, .k = context.hidden},
-           context.local_tokens * context.hidden * context.activation);
+           context.input_tokens * context.hidden * context.activation);
   head.replicas = padded / static_cast<double>(model.vocabulary);
   const double logits = context.tokens * columns;
   OperatorList list;

@@ -41,7 +41,7 @@ double saved_keys_values(const OperatorContext& context, const AttentionShape& c
 }
 
 double saved_input(const OperatorContext& context) {
-  return context.gemm_input * context.local_tokens * context.hidden;
+  return context.gemm_input * context.input_tokens * context.hidden;
 }
 
 void append_qkv(const OperatorContext& context, const AttentionShape& core, OperatorList& list) {

@@ -143,13 +143,14 @@ void append_routed_experts(const OperatorContext& context, OperatorList& list) {
 void append_shared_experts(const OperatorContext& context, OperatorList& list) {
   const bool cast = context.training.precision.casts_gemm_inputs();
   append_sequence_copy(context, OperatorKind::gather_copy, list);
-  append_mlp(
-      context,
-      {OperatorKind::shared_up, OperatorKind::shared_activation, OperatorKind::shared_down},
-      {.rows = context.tokens,
-       .ffn = shared_expert_width(context.model) / context.tensor,
-       .saved_input = cast ? context.gemm_input * context.local_tokens * context.hidden : 0.0},
-      list);
+  append_mlp(context,
+             {OperatorKind::shared_up, OperatorKind::shared_activation, OperatorKind::shared_down},
+             {.rows = context.tokens,
+              .ffn = shared_expert_width(context.model) / context.tensor,
+              .saved_input = cast || context.input_tokens > context.local_tokens
+                                 ? context.gemm_input * context.input_tokens * context.hidden
+                                 : 0.0},
+             list);
   append_sequence_copy(context, OperatorKind::scatter_copy, list);
 }
 
@@ -160,7 +161,7 @@ void append_dense_mlp(const OperatorContext& context, OperatorList& list) {
   append_mlp(context, {OperatorKind::mlp_up, OperatorKind::mlp_activation, OperatorKind::mlp_down},
              {.rows = context.tokens,
               .ffn = static_cast<double>(context.model.ffn_size) / context.tensor,
-              .saved_input = context.gemm_input * context.local_tokens * context.hidden},
+              .saved_input = context.gemm_input * context.input_tokens * context.hidden},
              list);
   append_sequence_copy(context, OperatorKind::scatter_copy, list);
 }

@@ -45,6 +45,7 @@ void apply(const StackRelease& entry, Stack& stack) {
   set(entry.cross_entropy_forward_bytes, stack.cross_entropy_forward_bytes);
   set(entry.cross_entropy_backward_bytes, stack.cross_entropy_backward_bytes);
   set(entry.saved_logit_bytes, stack.saved_logit_bytes);
+  set(entry.parallel_logit_bytes, stack.parallel_logit_bytes);
   set(entry.attention_generation, stack.attention_generation);
 }
 

@@ -106,7 +106,7 @@ struct StackRelease {
   std::optional<bool> flash_attention;
   std::optional<double> gradient_bytes, reduction_bytes;
   std::optional<double> cross_entropy_forward_bytes, cross_entropy_backward_bytes;
-  std::optional<double> saved_logit_bytes;
+  std::optional<double> saved_logit_bytes, parallel_logit_bytes;
   std::optional<double> attention_generation;
 };
 
@@ -138,6 +138,8 @@ struct Stack {
   double cross_entropy_forward_bytes = 10;
   double cross_entropy_backward_bytes = 8;
   double saved_logit_bytes = 6;  // memory held for a logit at its peak, its gradient included
+  // The same where the vocabulary is sharded over tensor-parallel ranks; 0: no more.
+  double parallel_logit_bytes = 0;
 
   bool deduplicated_dispatch =
       false;  // a token goes once to each rank, however many of its experts
@@ -178,6 +180,10 @@ struct Stack {
   std::string zero_stack;
   // ZeRO stages that it runs, and those under a pipeline; empty: any, and those without one.
   std::vector<int> zero_stages, pipeline_zero_stages;
+  // Under a pipeline ZeRO 2 and 3 add up whole gradients (no_sync) and reduce those of a chunk
+  // behind its last backward pass, and weights that were gathered for the first forward pass stay
+  // until then (FSDP2 under torch.distributed.pipelining).
+  bool pipeline_no_sync = false;
   PartialRecompute partial_recompute = PartialRecompute::by_stage;
   StackLimits limits;
 
@@ -188,6 +194,9 @@ struct Stack {
   // one, so that beside each gather and each reduce-scatter of activations the whole tensor is
   // copied.
   bool copies_sharded_sequences = false;
+  // What sequence parallelism gathered for a column-parallel GEMM is kept for its weight gradient,
+  // not this rank's part alone, to be gathered again (Korthikanti et al. 2022, §4.2.2).
+  bool keeps_gathered_inputs = false;
   // Gathers of sequence parallelism carry the GEMM's cast input (fp8 recipes), not 16-bit
   // activations (Transformer Engine, torchao float8).
   bool quantised_gathers = false;

@@ -43,6 +43,12 @@ inline double whole_gradient_bytes(const Training& training) {
   return (training.precision.weight_bytes + reduced_gradient_bytes(training)) / 2;
 }
 
+// Memory held for a logit at its peak, on each of so many tensor-parallel ranks.
+inline double saved_logit_bytes(const Stack& stack, int tensor_parallel) {
+  const bool parallel = tensor_parallel > 1 && stack.parallel_logit_bytes > 0;
+  return parallel ? stack.parallel_logit_bytes : stack.saved_logit_bytes;
+}
+
 // Of the memory that a stack holds for a logit, the part that is its gradient: what the head's
 // weight gradient reads, when the logits and all copies of them are gone.
 inline double logit_gradient_bytes(const Training& training) {

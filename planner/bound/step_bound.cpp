@@ -421,7 +421,7 @@ void StageBounds::take_copies(const Plan& plan) {
 Seconds StageBounds::pipeline(const Plan& plan) {
   if (plan.schedule->route == Route::both_ways) return Seconds(0);
   // Traffic of parameters stands in the passes from ZeRO-2 on, of unlike stages in unlike ways.
-  const bool alike = plan.zero_stage <= 1;
+  const bool alike = plan.held_zero_stage() <= 1;
   if (plan.offload == Offload{}) {
     if (!alike) return std::max(busy_, last_stage(plan));
     if (!span_) span_ = span_of(plan, passes_);

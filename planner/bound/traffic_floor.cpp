@@ -39,11 +39,11 @@ const ParameterTraffic& TrafficFloors::least_traffic(const Plan& plan,
                                                      const StageParameters& first) {
   for (const Known& known : known_) {
     const bool same =
-        known.zero_stage == plan.zero_stage && known.sharding_group == plan.sharding_group;
+        known.zero_stage == plan.held_zero_stage() && known.sharding_group == plan.sharding_group;
     if (same && known.first == first) return known.least;
   }
   constexpr Seconds kMost(std::numeric_limits<double>::infinity());
-  Known found{plan.zero_stage, plan.sharding_group, first, {kMost, kMost, {}, {}}};
+  Known found{plan.held_zero_stage(), plan.sharding_group, first, {kMost, kMost, {}, {}}};
   Plan placed = plan;
   for (const Placement* placement : placements_) {
     placed.rank_order = placement->rank_order;
@@ -57,13 +57,13 @@ const ParameterTraffic& TrafficFloors::least_traffic(const Plan& plan,
 
 Seconds TrafficFloors::step(const Plan& plan, const StageParameters& first,
                             const PassTimes& passes) {
-  if (plan.zero_stage < 2 || plan.schedule->route == Route::both_ways) return Seconds(0);
+  if (plan.held_zero_stage() < 2 || plan.schedule->route == Route::both_ways) return Seconds(0);
   const ParameterTraffic& traffic = least_traffic(plan, first);
   if (plan.overlap.data_parallel) {
     const int chunks = pipeline_shape(plan).chunks;
-    return plan.microbatches * beside_passes(traffic, plan.zero_stage, chunks, passes);
+    return plan.microbatches * beside_passes(traffic, plan.held_zero_stage(), chunks, passes);
   }
-  const double gathers = plan.zero_stage >= 3 ? 2 : 0;
+  const double gathers = plan.held_zero_stage() >= 3 ? 2 : 0;
   return plan.microbatches * (passes.total() + gathers * traffic.gather + traffic.reduce);
 }
 

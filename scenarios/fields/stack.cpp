@@ -218,6 +218,9 @@ const Section<StackRelease>& release_section() {
               .absent("as the stack"),
           number("saved_logit_bytes", &R::saved_logit_bytes, "as the stack's key", kBytesAnElement)
               .absent("as the stack"),
+          number("parallel_logit_bytes", &R::parallel_logit_bytes, "as the stack's key",
+                 kBytesAnElement)
+              .absent("as the stack"),
           number("attention_generation", &R::attention_generation, "as the stack's key", kFactor)
               .absent("as the stack"),
       });
@@ -257,6 +260,9 @@ std::vector<Field<Stack>> kernel_fields() {
       number("cross_entropy_backward_bytes", &S::cross_entropy_backward_bytes,
              "traffic a logit, as forward's", kBytesAnElement),
       number("saved_logit_bytes", &S::saved_logit_bytes, "memory of a logit at its peak",
+             kBytesAnElement),
+      number("parallel_logit_bytes", &S::parallel_logit_bytes,
+             "the same where the vocabulary is sharded over tensor-parallel ranks; 0: no more",
              kBytesAnElement),
       flag("deduplicated_dispatch", &S::deduplicated_dispatch,
            "a token goes once to each rank, however many of its experts are there"),
@@ -360,6 +366,9 @@ std::vector<Field<Stack>> plan_fields() {
           .absent("any"),
       zero_stages("pipeline_zero_stages", &S::pipeline_zero_stages, "the same under a pipeline")
           .absent("as without one"),
+      flag("pipeline_no_sync", &S::pipeline_no_sync,
+           "under a pipeline ZeRO 2 and 3 add up whole gradients, reduced behind the last backward "
+           "pass of each chunk, and keep gathered weights until then"),
       text("zero_stack", &S::zero_stack,
            "stack of the catalog that runs plans with ZeRO instead, since this one cannot")
           .absent("it runs them itself"),
@@ -376,6 +385,9 @@ std::vector<Field<Stack>> runtime_fields() {
       flag("copies_sharded_sequences", &S::copies_sharded_sequences,
            "sequences are sharded in the second dimension of the tensors: the whole tensor is "
            "copied beside each all-gather and reduce-scatter of sequence parallelism"),
+      flag("keeps_gathered_inputs", &S::keeps_gathered_inputs,
+           "what sequence parallelism gathered for a GEMM is kept for its weight gradient, and not "
+           "gathered again"),
       flag("quantised_gathers", &S::quantised_gathers,
            "gathers of sequence parallelism carry the cast input of low-precision GEMMs"),
       number("tensor_parallel_hidden", &S::tensor_parallel_hidden,

@@ -103,7 +103,7 @@ double shown_in_pairs(const PreparedJob& job, const Plan& plan, const PlanLinks&
 class OneMessage {
  public:
   OneMessage(const Plan& plan, const Program& program) {
-    if (plan.overlap.data_parallel || plan.zero_stage >= 3) return;
+    if (plan.overlap.data_parallel || plan.held_zero_stage() >= 3) return;
     for (const StageProgram& stage : program.stages) {
       for (const Body& body : stage.bodies) add(program, body);
     }

@@ -456,6 +456,44 @@ TEST(ExecutedPlan, ThatLeavesOutStepsThatOverflowIsTheUnshardedNetwork) {
   }
 }
 
+// FSDP2 under a pipeline: whole gradients, reduced behind each chunk's last backward pass.
+TEST(ExecutedPlan, UnderNoSyncIsTheUnshardedNetwork) {
+  Training training = training_in("fp32", "adam");
+  training.stack.pipeline_no_sync = true;
+  training.stack.keeps_weight_copy = false;
+  for (const char* schedule : {"gpipe", "1f1b", "interleaved-1f1b", "zb-v"}) {
+    PlanRequest request;
+    request.schedule = schedule;
+    request.pipeline_parallel = 2;
+    request.virtual_stages = find_schedule(schedule)->needs_chunks ? 2 : 1;
+    request.data_parallel = 2;
+    request.zero_stage = schedule[0] == 'z' ? 3 : 2;
+    request.overlap.data_parallel = true;
+    expect_right(tiny_llama(false), request, fmt::format("no_sync, {}", schedule), training);
+  }
+}
+
+// DTensor's column-parallel GEMMs: the weight gradient reads what was gathered for the forward
+// pass.
+TEST(ExecutedPlan, ThatKeepsGatheredInputsIsTheUnshardedNetwork) {
+  Training training = training_in("fp32", "adam");
+  training.stack.copies_sharded_sequences = true;
+  training.stack.keeps_gathered_inputs = true;
+  training.stack.selective = SelectiveRecompute::every_second_matmul;
+  using enum RecomputeMode;
+  for (const RecomputeMode mode : {none, selective, full}) {
+    for (const Transformer& model : {tiny_llama(false), tiny_latent(), tiny_moe()}) {
+      PlanRequest request;
+      request.tensor_parallel = 2;
+      request.sequence_parallel = true;
+      request.data_parallel = 2;
+      request.zero_stage = model.experts > 0 ? 0 : 3;
+      request.recompute = {mode, 0};
+      expect_right(model, request, fmt::format("gathered {}", static_cast<int>(mode)), training);
+    }
+  }
+}
+
 // torchtitan's copies beside gathers and scatters, with what it recomputes.
 TEST(ExecutedPlan, WithCopiesBesideCollectivesIsTheUnshardedNetwork) {
   Training training = training_in("fp32", "adam");

@@ -98,6 +98,16 @@ std::vector<Operation> gradient_reduction(const Lowering& lowering,
   return list;
 }
 
+Operation await_reductions(const std::vector<Operation>& reductions) {
+  Operation wait{.kind = OperationKind::await, .dtype = reductions.front().dtype};
+  for (const Operation& reduce : reductions) {
+    for (const Operand& operand : reduce.operands) {
+      wait.operands.push_back(with_access(operand, Access::read));
+    }
+  }
+  return wait;
+}
+
 std::vector<Operation> weight_gather(const Lowering& lowering,
                                      const std::vector<Parameter>& parameters) {
   std::vector<Operation> list;

@@ -49,7 +49,8 @@ CrossEntropy make_cross_entropy(NetworkUnit& unit, std::int64_t columns, int dep
   gradient.name = "logit gradient";
   gradient.element_bytes = logit_gradient_bytes(training);
   // Beside the gradient what else the stack keeps for a logit.
-  logits.element_bytes = training.stack.saved_logit_bytes - gradient.element_bytes;
+  logits.element_bytes = saved_logit_bytes(training.stack, unit.lowering().plan.tensor_parallel) -
+                         gradient.element_bytes;
   entropy.logits = unit.lowering().add(logits);
   entropy.gradient = unit.lowering().add(gradient);
   entropy.labels = token_buffer(unit, "labels", depth + 1);
@@ -103,6 +104,7 @@ struct Prediction {
   NormPart norm;
   CrossEntropy entropy;
   int input = -1;
+  int gathered = -1;
 };
 
 Prediction append_prediction(NetworkUnit& unit, const LinearPart& head, int depth) {
@@ -115,6 +117,7 @@ Prediction append_prediction(NetworkUnit& unit, const LinearPart& head, int dept
       .input = unit.local_activation("head input")};
   append_norm(unit, prediction.norm, prediction.stream, prediction.input);
   const Operand gathered = unit.gathered(Phase::forward, reads(prediction.input), "head gathered");
+  prediction.gathered = gathered.buffer;
   append_linear(unit, head, gathered, {prediction.entropy.logits});
   append_cross_entropy(unit, prediction.entropy);
   return prediction;
@@ -125,7 +128,9 @@ void append_prediction_gradient(NetworkUnit& unit, const LinearPart& head,
   const Operand of_logits = reads(prediction.entropy.gradient);
   append_cross_entropy_gradient(unit, prediction.entropy);
   const Operand again =
-      unit.gathered(Phase::weight_gradient, reads(prediction.input), "head regathered");
+      unit.lowering().training.stack.keeps_gathered_inputs
+          ? reads(prediction.gathered)
+          : unit.gathered(Phase::weight_gradient, reads(prediction.input), "head regathered");
   const int partial = unit.whole_activation("head input gradient", unit.model().hidden_size);
   append_input_gradient(unit, head, {of_logits}, creates(partial));
   const int reduced = unit.reduced(Phase::input_gradient, partial, "head input gradient");

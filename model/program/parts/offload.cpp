@@ -183,7 +183,7 @@ bool keeps_gradients_away(const Plan& plan) {
 }
 
 int units_ahead(const Lowering& lowering) {
-  return lowering.plan.zero_stage >= 3 && sharing_of(lowering, false).shards > 1 ? 2 : 1;
+  return lowering.plan.held_zero_stage() >= 3 && sharing_of(lowering, false).shards > 1 ? 2 : 1;
 }
 
 std::vector<Operation> weights_from_afar(const NetworkUnit& unit, Phase phase) {

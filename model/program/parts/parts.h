@@ -58,12 +58,14 @@ struct Branch {
   Operand stream, next;                    // as read
   Operand stream_gradient, next_gradient;  // of the same two
   int input = -1;                          // normed
-  int saved_input = -1;                    // the same as the first GEMM keeps it
+  int saved_input = -1;                    // the same as the first GEMM keeps it, or gathered
   std::vector<int> firsts;                 // what the first GEMM writes
   int inner = -1;                          // what is made of that for the last GEMM
   int saved_inner = -1;                    // the same as it reads and keeps it
   int mask = -1;                           // of dropout; −1 without
 };
+// What backward reads of what a column-parallel GEMM reads.
+void keep_input(const NetworkUnit& unit, const GemmInput& input, Branch& branch);
 // Norm of the stream; returns what the first GEMM, of `part`, reads, and in backward the same
 // again.
 Operand branch_input(NetworkUnit& unit, Branch& branch, OperatorKind part);
@@ -167,6 +169,8 @@ void add_head(NetworkUnit& unit, Parameter table);
 // Adds up the gradients of `parameters` over the ranks that share them; empty where nobody does.
 std::vector<Operation> gradient_reduction(const Lowering& lowering,
                                           const std::vector<Parameter>& parameters);
+// Until all of these have ended.
+Operation await_reductions(const std::vector<Operation>& reductions);
 // Those of experts, or the others.
 std::vector<Parameter> parameters_of(const std::vector<Parameter>& parameters, bool experts);
 // Under ZeRO stages 2 and 3: adds to the unit's backward pass what its gradients need; returns in

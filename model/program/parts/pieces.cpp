@@ -82,15 +82,21 @@ void append_weight_gradient(NetworkUnit& unit, const LinearPart& linear, Operand
   unit.add(Phase::weight_gradient, op);
 }
 
+void keep_input(const NetworkUnit& unit, const GemmInput& input, Branch& branch) {
+  const bool whole = unit.lowering().training.stack.keeps_gathered_inputs;
+  branch.saved_input = whole ? input.read.buffer : input.saved;
+}
+
 Operand branch_input(NetworkUnit& unit, Branch& branch, OperatorKind part) {
   branch.input = unit.local_activation(branch.names.input);
   append_norm(unit, branch.norm, branch.stream, branch.input);
   const GemmInput input = gathered_input(unit, part, branch.input, branch.names.gathered);
-  branch.saved_input = input.saved;
+  keep_input(unit, input, branch);
   return input.read;
 }
 
 Operand branch_input_again(NetworkUnit& unit, const Branch& branch) {
+  if (unit.lowering().training.stack.keeps_gathered_inputs) return reads(branch.saved_input);
   return unit.gathered(Phase::weight_gradient, reads(branch.saved_input), branch.names.regathered);
 }
 

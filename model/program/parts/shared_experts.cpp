@@ -35,7 +35,7 @@ int append_shared_experts(NetworkUnit& unit, ExpertHalf& half) {
   const int partial = unit.whole_activation("shared partial", model.hidden_size);
   const GemmInput input =
       gathered_input(unit, mlp.up.part, half.branch.input, half.branch.names.gathered);
-  half.branch.saved_input = input.saved;
+  keep_input(unit, input, half.branch);
   append_linear(unit, mlp.up, input.read, {mlp.up_output});
   append_activation(unit, mlp);
   mlp.saved_product = cast_input(unit, mlp.down.part, mlp.product);

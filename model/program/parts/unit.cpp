@@ -55,7 +55,7 @@ Sharing sharing_of(const Lowering& lowering, bool experts) {
 }
 
 bool casts_master_weights(const Lowering& lowering) {
-  return lowering.plan.zero_stage >= 3 && !lowering.training.stack.keeps_weight_copy &&
+  return lowering.plan.held_zero_stage() >= 3 && !lowering.training.stack.keeps_weight_copy &&
          lowering.training.precision.master_weight_bytes > 0;
 }
 
@@ -184,7 +184,7 @@ int NetworkUnit::keep_part(int whole, const Sharing& sharing) {
 
 void NetworkUnit::keep_parts(Parameter& parameter) {
   const Sharing sharing = sharing_of(lowering_, parameter.expert);
-  const int stage = lowering_.plan.zero_stage;
+  const int stage = lowering_.plan.held_zero_stage();
   parameter.held_weight = parameter.weight;
   parameter.held_gradient = parameter.gradient;
   if (stage >= 3 && sharing.shards > 1) {

@@ -115,6 +115,33 @@ TEST(DataParallelCost, HidesBehindLongBackwardPasses) {
   EXPECT_EQ(rest.lost, Seconds(0));
 }
 
+// Reductions under no_sync begin behind the last backward pass of a chunk, and the next thing waits
+// for them (PyTorch: perform_reduce_grad, whose last callback waits): all of them show, once a step
+// and not for every micro-batch; weights come beside the first forward pass, once.
+TEST(DataParallelCost, UnderNoSyncShowsEveryReductionOnce) {
+  PreparedJob job = llama_8b_on_h100();
+  job.job.training.stack.overlap_slowdown = 0;
+  Plan plan;
+  plan.schedule = find_schedule("1f1b");
+  plan.pipeline_parallel = 4;
+  plan.microbatches = 16;
+  plan.sharding_group = 64;
+  plan.overlap.data_parallel = true;
+  plan.pipeline_no_sync = true;
+  StageParameters stage;
+  stage.dense = 1e9;
+  stage.layers = 10;
+  for (const int zero_stage : {2, 3}) {
+    plan.zero_stage = zero_stage;
+    const DataParallelCost cost =
+        data_parallel_cost(job, plan, unit_ring(64), stage, long_passes());
+    const double gradients = 1e9 * job.job.training.stack.reduction_bytes;
+    EXPECT_NEAR(cost.end.value(), gradients * 63 / 64, 1e-9 * gradients) << zero_stage;
+    EXPECT_NEAR(cost.start.value(), 2e9 / 10 * 63 / 64, 1) << zero_stage;  // the first layer's
+    EXPECT_EQ(cost.microbatch.total(), Seconds(0)) << zero_stage;
+  }
+}
+
 // A head is reduced first, and gathered with the first layer.
 TEST(DataParallelCost, OfAHeadHidesBehindTheLayersBeforeIt) {
   StageParameters stage;

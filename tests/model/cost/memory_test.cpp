@@ -35,6 +35,32 @@ TEST(StateMemory, OfZeroStagesIsThePublishedOne) {
   EXPECT_NEAR(states(7.5e9, 3, 64).value(), 1.875e9, 1e6);
 }
 
+// FSDP2 under torch.distributed.pipelining (stage.py: set_requires_gradient_sync(False) and
+// set_reshard_after_backward(False) but for the last backward pass): 2 bytes of each gathered
+// weight and 4 of each gradient are whole, 12 of master weight and moments are sharded, whatever
+// reshard_after_forward is. Without a pipeline nothing is.
+TEST(StateMemory, UnderNoSyncHasWholeGradientsAndGatheredWeights) {
+  Training training = modern();
+  training.stack.gradient_bytes = 4;
+  training.stack.keeps_weight_copy = false;
+  const auto of = [&](int zero_stage, int stages) {
+    Plan plan;
+    plan.schedule = find_schedule("1f1b");
+    plan.zero_stage = zero_stage;
+    plan.pipeline_parallel = stages;
+    plan.sharding_group = 8;
+    plan.pipeline_no_sync = true;
+    StageParameters stage;
+    stage.dense = 1e9;
+    return state_memory(training, plan, stage).allocated().value();
+  };
+  for (const int zero_stage : {2, 3}) {
+    EXPECT_DOUBLE_EQ(of(zero_stage, 4), 1e9 * (2 + 4 + 12.0 / 8)) << zero_stage;
+  }
+  EXPECT_DOUBLE_EQ(of(2, 1), 1e9 * (2 + (4 + 12.0) / 8));
+  EXPECT_DOUBLE_EQ(of(3, 1), 1e9 * (4 + 12.0) / 8);
+}
+
 // golden.md, Llama-2-7B: fp32 DDP states 107.8 GB, FSDP over 2, 4 and 8 ranks 53.9, 27.0 and 13.5:
 // 16 bytes of each of 6,738,415,616 parameters, whatever a stack has for gradients in 16 bits.
 TEST(StateMemory, OfFp32HasGradientsOfItsWeights) {
@@ -417,6 +443,22 @@ TEST(StageMemory, OfZeRO3OnOneRankIsThatOfZeRO0) {
   };
   EXPECT_EQ(peak(8, 3), peak(8, 0));
   EXPECT_LT(peak(4, 3), peak(4, 0));
+}
+
+// PyTorch's loss_parallel makes the gradient of a sharded vocabulary's logits out of four fp32
+// tensors of their size (torch/distributed/tensor/parallel/loss.py); one rank's kernels of three.
+TEST(StageMemory, OfLogitsOverTensorRanksIsWhatTheStackSaysOfThem) {
+  Job of = llama_8b_on_h100().job;
+  of.training.stack.saved_logit_bytes = 12;
+  of.training.stack.parallel_logit_bytes = 16;
+  const PreparedJob job = prepare(of);
+  const auto logits = [&](int tensor) {
+    const Plan plan = legal_plan(job, {.tensor_parallel = tensor});
+    return estimate(job, plan).stages.front().memory.at_peak.logits.value();
+  };
+  const double all = static_cast<double>(of.training.sequence_length) * 128'256;
+  EXPECT_DOUBLE_EQ(logits(1), 12 * all);
+  EXPECT_DOUBLE_EQ(logits(8), 16 * all / 8);
 }
 
 TEST(StageMemory, OffloadedStatesLeaveTheDevice) {

@@ -50,6 +50,60 @@ TEST_P(ShardedProgram, IsTheUnshardedOneUnderEverySchedule) {
   }
 }
 
+// Whole gradients add up over the micro-batches, and each chunk reduces its own behind its last
+// backward pass.
+TEST_P(ShardedProgram, UnderNoSyncIsTheUnshardedOneUnderEverySchedule) {
+  Training training = tiny_training();
+  training.stack.pipeline_no_sync = true;
+  for (const Schedule* schedule : schedules()) {
+    for (const bool overlapped : {false, true}) {
+      PlanRequest request = sharded(GetParam());
+      request.data_parallel = 2;
+      request.schedule = schedule->name;
+      request.pipeline_parallel = 2;
+      request.virtual_stages = schedule->needs_chunks ? 2 : 1;
+      request.overlap.data_parallel = overlapped;
+      expect_equivalent(tiny_setting(tiny_llama(overlapped), training, request),
+                        std::string(schedule->name), 8);
+    }
+  }
+}
+
+int count_of(const Program& program, const StageProgram& stage, OperationKind kind, Group group) {
+  int count = 0;
+  for (const Step& step : stage.steps) {
+    for (const BlockCall& call : stage.bodies[static_cast<std::size_t>(step.body)].calls) {
+      for (const Operation& op : program.blocks[static_cast<std::size_t>(call.block)].operations) {
+        count += op.kind == kind && op.group == group ? 1 : 0;
+      }
+    }
+  }
+  return count;
+}
+
+// Llama's four layers on two stages of two chunks, and one end on each: three units a stage, each
+// reduced and gathered once, however many micro-batches there are.
+TEST_P(ShardedProgram, UnderNoSyncMovesEveryUnitOnce) {
+  Training training = tiny_training();
+  training.stack.pipeline_no_sync = true;
+  PlanRequest request = sharded(GetParam());
+  request.data_parallel = 2;
+  request.schedule = "interleaved-1f1b";
+  request.pipeline_parallel = 2;
+  request.virtual_stages = 2;
+  request.overlap.data_parallel = true;
+  const Setting setting = tiny_setting(tiny_llama(false), training, request);
+  ASSERT_GT(setting.plan.microbatches, 1);
+  ASSERT_EQ(setting.model.layers, 4);
+  const auto program = lower(setting.model, setting.training, setting.plan);
+  ASSERT_TRUE(program);
+  for (const StageProgram& stage : program->stages) {
+    for (const auto kind : {OperationKind::reduce_scatter, OperationKind::all_gather}) {
+      EXPECT_EQ(count_of(*program, stage, kind, Group::dense_shard), 3);
+    }
+  }
+}
+
 TEST_P(ShardedProgram, OfExpertsOrOverContextIsTheUnshardedOne) {
   Transformer model = tiny_moe();
   model.biases = true;

@@ -62,6 +62,24 @@ TEST(SavedActivations, OfTheEndsAreMaskNormAndHeadInput) {
   EXPECT_EQ(saved(head_operators(gpt3_175b(), megatron_2022(), shard)).value(), 4 * sbh / 8);
 }
 
+// The same paper, §4.2.2: sequence parallelism would have to keep what it gathered, "an extra
+// all-gather" spares that. A stack that keeps it has the inputs of the two column-parallel GEMMs of
+// a layer, 2sbh each, and the head's, whole.
+TEST(SavedActivations, OfGatheredInputsAreWholeWhereTheyAreKept) {
+  const LayerShard shard{.tensor = 8, .sequence_parallel = true};
+  const double sbh = 2048.0 * 12288;
+  Training training = megatron_2022();
+  const auto bytes = [&] {
+    return std::pair(saved(layer_operators(gpt3_175b(), training, shard, {})).value(),
+                     saved(head_operators(gpt3_175b(), training, shard)).value());
+  };
+  const auto [layer, head] = bytes();
+  training.stack.keeps_gathered_inputs = true;
+  const auto [layer_whole, head_whole] = bytes();
+  EXPECT_DOUBLE_EQ(layer_whole - layer, 2 * 2 * sbh * 7 / 8);
+  EXPECT_DOUBLE_EQ(head_whole - head, 2 * sbh * 7 / 8);
+}
+
 // Handbook §7, Llama-style: [2h + 2h + 2ad + 4gd + 2ad + 4a + 2h + 2h + 4f + 2f]/t a token.
 TEST(SavedActivations, OfLlamaFollowTheGeneralForm) {
   const double h = 4096, ad = 32 * 128, gd = 8 * 128, a = 32, f = 14336;
