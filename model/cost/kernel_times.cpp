@@ -22,6 +22,22 @@ Bytes gradient_bytes(const Training& training, const Operator& op) {
   return Bytes(op.gemm.m * (op.gemm.n + op.gemm.k) * op.gemm.groups * element);
 }
 
+// What the first half of a split backward pass leaves to the second (Qi et al. 2024, §3): of a GEMM
+// its input, as it was saved, and its output's gradient, gathered. Queries, keys and values, which
+// projections save too, and cast weights are the first half's.
+Bytes kept_between_halves(const Training& training, const Operator& op) {
+  const bool gemm = op.cls == OperatorClass::gemm || op.cls == OperatorClass::grouped_gemm;
+  if (!gemm || op.weights == 0) return Bytes(0);
+  const GemmShape& g = op.gemm;
+  const double element = training.precision.saved_gemm_input_bytes;
+  const bool saves_output = op.kind == OperatorKind::qkv_projection ||
+                            op.kind == OperatorKind::query_up || op.kind == OperatorKind::kv_up;
+  const double output = saves_output ? g.m * g.n * training.precision.activation_bytes : 0;
+  const Bytes input =
+      std::clamp(op.saved - Bytes(output), Bytes(0), Bytes(g.m * g.k * g.groups * element));
+  return input + Bytes(g.m * g.n * g.groups * element);
+}
+
 // Every second GEMM of a layer is repeated, counted in the order of the modules: key, output and
 // second MLP input projection of a gated layer (torchtitan's selective activation checkpointing).
 double every_second_share(const Transformer& model, const Operator& op) {
@@ -150,6 +166,7 @@ KernelTimes sum_of(const PreparedJob& job, const LayerShard& shard, const Operat
     times.all.weight_gradient += time.weight_gradient;
     times.saved += op.saved;
     times.gradients = std::max(times.gradients, gradient_bytes(job.job.training, op));
+    times.between_halves += kept_between_halves(job.job.training, op);
     if (is_sequence_copy(op.kind)) copied = std::max(op.forward_traffic, op.backward_traffic) / 2;
     times.saved_by_every_second += saved_by_every_second(job.job, shard, op);
     add_attention_core(op, time, times);

@@ -37,6 +37,8 @@ struct KernelTimes {
   // The most that one operator's backward pass has alive at a time, and beside it a sequence that
   // is copied for its collective.
   Bytes gradients;
+  // What the weights' gradients read, where these are a half of their own.
+  Bytes between_halves;
 };
 
 // What is timed: an end of the network, or a layer, by the index of its kind.

@@ -245,7 +245,7 @@ LayerCost layer_cost(const PreparedJob& job, const Plan& plan, const PlanLinks& 
   const double inputs = kind.mtp ? 2 : 1;
   const Bytes input = inputs * layer_input_bytes(job.job.model, training, shard);
   cost.saved = {kernels.saved, selective_saved(training.stack, kernels, input), input,
-                training.stack.flash_attention ? kernels.saved : kernels.saved_outside_core};
+                kernels.between_halves};
   cost.gradients = kernels.gradients;
   return cost;
 }

@@ -35,8 +35,8 @@ struct SavedBytes {
   Bytes everything;
   Bytes selective;
   Bytes input_only;  // full recomputation
-  // Of everything what stays between the halves of a split backward pass: an unfused attention
-  // core has no weights, and its score matrices go with the first half.
+  // Between the halves of a split backward pass: what the weights' gradients read of it, and the
+  // gradients of the GEMMs' outputs, which the first half has made. Can be more than everything.
   Bytes between_halves;
 };
 

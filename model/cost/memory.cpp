@@ -201,17 +201,18 @@ Bytes back_between_halves(const Plan& plan, const StageCosts& costs, const Stage
   return full_recompute_share(recompute, stage.layers) * (stays - inputs);
 }
 
-// What a micro-batch no longer keeps behind the first half of its split backward pass.
-Bytes gone_behind_first_half(const Plan& plan, const StageCosts& costs,
+// What a micro-batch keeps behind the first half of its split backward pass over what it kept
+// before.
+Bytes more_behind_first_half(const Plan& plan, const StageCosts& costs,
                              const StageParameters& stage, int index) {
   const Recompute recompute = recompute_of(plan, index);
   if (recompute.mode == RecomputeMode::selective) return Bytes(0);
-  Bytes gone;
+  Bytes more;
   for (std::size_t kind = 0; kind < stage.kinds.size(); ++kind) {
     const SavedBytes& saved = costs.layers[kind].saved;
-    gone += stage.kinds[kind] * (saved.everything - saved.between_halves);
+    more += stage.kinds[kind] * (saved.between_halves - saved.everything);
   }
-  return gone * (1 - full_recompute_share(recompute, stage.layers));
+  return more * (1 - full_recompute_share(recompute, stage.layers));
 }
 
 Bytes activation_bytes(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
@@ -223,10 +224,14 @@ Bytes activation_bytes(const PreparedJob& job, const Plan& plan, const StageCost
     // Two layers stay: the one at work and the one on its way.
     const double away = offloaded_share(plan.offload, stage.layers);
     kept = std::min(kept, kept * (1 - away) + 2 * largest_layer(costs, stage));
-  } else if (const int past = past_input_gradient(plan, index); past > 0) {
-    kept -= gone_behind_first_half(plan, costs, stage, index) * (static_cast<double>(past) / held);
   }
   const int between = plan.schedule->chunks_between_halves(shape, index);
+  if (between > 0 && on_device(plan.offload.activations)) {
+    // As many chunks are there before the first halves as after them.
+    const Bytes more = more_behind_first_half(plan, costs, stage, index);
+    const int past = past_input_gradient(plan, index);
+    kept += more * (static_cast<double>(more > Bytes(0) ? between : past) / held);
+  }
   if (between > 1) {  // but for the one at work (`add_transients`)
     kept += back_between_halves(plan, costs, stage, index) * ((between - 1.0) / held);
   }

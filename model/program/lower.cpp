@@ -168,8 +168,8 @@ class StageBuilder {
   // The weight gradients that end the list of a last stage whose head is a copy of the embedding:
   // the head's come first, so that the first stage need not wait for the others to add up theirs
   // (the zero-bubble authors' WeightGradStore starts that sum before the gradients it has put off).
-  // Where every pass reduces its gradients, or the last one beside its kernels, those would wait
-  // behind the sum on their stream; and where stages end together, nothing is gained.
+  // Where every pass reduces its gradients, those would wait behind the sum on their stream; and
+  // where stages end together, nothing is gained.
   std::size_t first_of_drain(const std::vector<Pass>& passes) const {
     std::size_t first = passes.size();
     if (!sums_before_drain()) return first;
@@ -189,8 +189,8 @@ class StageBuilder {
   bool sums_before_drain() const {
     return blocks_.shared_last >= 0 && lowering_.model.tied_embeddings &&
            shape_.route == Route::loop && shape_.chunks == 1 && has_head() &&
-           plan_.schedule->splits_backward && !plan_.optimizer_barrier &&
-           !plan_.overlap.data_parallel && plan_.zero_stage < 2 && !keeps_gradients_away(plan_);
+           plan_.schedule->splits_backward && !plan_.optimizer_barrier && plan_.zero_stage < 2 &&
+           !keeps_gradients_away(plan_);
   }
 
   // A forward and a backward pass side by side begin and end together: the gradient is received
@@ -385,11 +385,16 @@ class StageBuilder {
     return body;
   }
 
-  // In a pipeline reductions go on beside the passes that follow; else a pass waits for its own,
-  // and a unit for that of the unit before the last one (FSDP2), so that whole gradients of two are
-  // alive at most. So it is with gradients on their way to the host.
+  // A unit waits for the reduction of the unit before the last one (FSDP2), so that whole gradients
+  // of two are alive at most, and of two more behind a pass: in a pipeline its last reductions go
+  // on beside the passes that follow; else a pass waits for its own. So it is with gradients on
+  // their way to the host.
   bool waits_for_sums() const {
-    return plan_.pipeline_parallel == 1 || plan_.held_zero_stage() >= 3;
+    return plan_.pipeline_parallel == 1 || plan_.held_zero_stage() >= 2;
+  }
+  bool ends_with_sums() const {
+    return plan_.held_zero_stage() >= 3 ||
+           (plan_.pipeline_parallel == 1 && plan_.held_zero_stage() == 2);
   }
   using LastSums = std::array<BlockCall, 2>;  // the waits for those of the last two units
   void await_sums(Body& body, const Unit& unit, StepPass pass, LastSums& sums) const {
@@ -453,7 +458,7 @@ class StageBuilder {
     }
     if (moves && !has_embedding(chunk)) call(body, boundary(chunk, -1, blocks_.send_gradient));
     if (reduces && plan_.no_sync()) call_reductions(body, units);
-    if (waits_for_sums() && plan_.held_zero_stage() >= 2) call(body, sums[1]);
+    if (ends_with_sums()) call(body, sums[1]);
     if (part == Part::head && last) call(body, {.block = blocks_.shared_last});
     return body;
   }

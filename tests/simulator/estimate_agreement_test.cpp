@@ -146,6 +146,36 @@ TEST(EstimateAgreement, UnderNoSync) {
   }
 }
 
+// With sequence parallelism the gradients between the halves of a backward pass are gathered, and
+// more than the activations that the first half gives back.
+TEST(EstimateAgreement, OfMemoryBetweenTheHalvesOfABackwardPass) {
+  const PreparedJob job = llama_8b_on_h100(2, 32);
+  for (const std::string_view schedule : {"zb-h1", "zb-h2", "zb-v"}) {
+    for (const bool sequence_parallel : {false, true}) {
+      PlanRequest request{.tensor_parallel = 4, .pipeline_parallel = 4};
+      request.schedule = schedule;
+      request.sequence_parallel = sequence_parallel;
+      if (find_schedule(schedule)->needs_chunks) request.virtual_stages = 2;
+      const Roads roads = both_roads(job, request, true);
+      const double apart = schedule == "zb-v" ? 0.05 : 0.03;
+      EXPECT_NEAR(roads.played.peak_memory / roads.estimated.peak_memory, 1, apart)
+          << schedule << sequence_parallel;
+    }
+  }
+}
+
+// Reductions that are slower than their passes hold no more whole gradients from one micro-batch to
+// the next: FSDP2's wait for the one before.
+TEST(EstimateAgreement, OfMemoryUnderZeRO2InAPipelineOfManyMicroBatches) {
+  for (const int batch : {64, 512}) {
+    PreparedJob job = llama_8b_on_h100(4, batch);
+    job.job.cluster.inter.bandwidth *= 0.25;
+    const PlanRequest request{.tensor_parallel = 2, .pipeline_parallel = 4, .micro_batch = 1};
+    const Roads roads = both_roads(prepare(job.job), sharded(2, request), true);
+    EXPECT_NEAR(roads.played.peak_memory / roads.estimated.peak_memory, 1, 0.05) << batch;
+  }
+}
+
 // Inputs of GEMMs that stay gathered for backward.
 TEST(EstimateAgreement, OfKeptGatheredInputs) {
   PreparedJob job = llama_8b_on_h100(1, 16);

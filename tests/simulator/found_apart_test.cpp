@@ -93,20 +93,6 @@ TEST(FoundApart, ZbH2OfTiedEmbeddingsDoesNotWaitForItsLastStage) {
   }
 }
 
-// Reductions go on beside the weight gradients that were put off: in front of them that sum would
-// make them wait for the first stage, and take as long once more.
-TEST(FoundApart, ZbH2OfTiedEmbeddingsReducesBesideItsLastPasses) {
-  PreparedJob job = llama_8b_on_h100(8, 64);
-  job.job.model.tied_embeddings = true;
-  job.job.cluster.inter.bandwidth *= 0.25;
-  job = prepare(job.job);
-  PlanRequest request{.tensor_parallel = 8, .pipeline_parallel = 2, .micro_batch = 1};
-  request.schedule = "zb-h2";
-  request.overlap.data_parallel = true;
-  request.optimizer_barrier = false;
-  EXPECT_NEAR(estimate_over_simulation(job, request), 1, 0.03);
-}
-
 // The stream is sent behind a pair of passes and the gradient received before one, so that
 // neighbours wait for each other's sends before every pair (DualPipe's published implementation
 // waits for its messages there).

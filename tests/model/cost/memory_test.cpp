@@ -284,21 +284,37 @@ TEST(StageMemory, CountsTheLayersOfEachChunkInFlight) {
   }
 }
 
-// The most that the passes of a stage keep: a forward pass `kept`, an input gradient all of it
+// The most that the passes of a stage keep: a forward pass `kept`, an input gradient `between`
 // until the weight gradient, a whole backward pass nothing. In what a stage has for one
 // micro-batch.
-double most_kept(const Plan& plan, int stage, double kept, double everything) {
+double most_kept(const Plan& plan, int stage, double kept, double between) {
   const PipelineShape shape = pipeline_shape(plan);
   double now = 0, most = 0;
   const PassList lists = plan.schedule->passes(shape);
   for (const Pass& pass : lists[static_cast<std::size_t>(stage)]) {
     if (pass.kind == PassKind::forward) now += kept;
-    if (pass.kind == PassKind::input_gradient) now += everything - kept;
-    if (pass.kind == PassKind::weight_gradient) now -= everything;
+    if (pass.kind == PassKind::input_gradient) now += between - kept;
+    if (pass.kind == PassKind::weight_gradient) now -= between;
     if (pass.kind == PassKind::backward) now -= kept;
     most = std::max(most, now);
   }
   return most / chunks_held(shape);
+}
+
+// Per token of Llama-3.1-8B over eight ranks: inputs of QKV, output projection, up and down of
+// 4096, 4096 / 8, 4096 and 14336 / 8 elements, the column-parallel ones sharded by sequence
+// parallelism; gradients of their outputs, 6144 / 8, 4096, 2 · 14336 / 8 and 4096, gathered.
+// Neither queries, keys and values nor gate and up, which the first half alone reads.
+TEST(SavedBytes, BetweenTheHalvesAreWhatWeightGradientsRead) {
+  const PreparedJob job = llama_8b_on_h100();
+  for (const bool sharded : {false, true}) {
+    const Plan plan = legal_plan(job, {.tensor_parallel = 8, .sequence_parallel = sharded});
+    const SavedBytes saved = layer_cost(job, plan, plan_links(job, plan), {}).saved;
+    const double input = sharded ? 4096.0 / 8 : 4096;
+    const double elements = 2 * input + (4096.0 + 14336) / 8 + (6144 + 2.0 * 14336) / 8 + 2 * 4096;
+    const double tokens = static_cast<double>(job.job.training.sequence_length) * plan.micro_batch;
+    EXPECT_DOUBLE_EQ(saved.between_halves.value(), 2 * tokens * elements) << sharded;
+  }
 }
 
 // What full recomputation repeats, and what comes back from the host, for the first half of a
@@ -318,10 +334,11 @@ TEST(StageMemory, KeepsWhatIsBackBetweenTheHalvesOfABackwardPass) {
       const auto stage = static_cast<std::size_t>(i);
       const double layers = priced.held[stage].layers;
       const double input = layers * layer.saved.input_only.value();
-      const double all = layers * layer.saved.everything.value();
+      const double all = layers * layer.saved.between_halves.value();
       const MemoryByKind& peak = priced.stages[stage].memory.at_peak;
       const double found = (peak.activations + peak.recomputation).value();
-      const double expected = most_kept(plan, i, input, all);
+      const double at_work = (layer.saved.everything - layer.saved.between_halves).value();
+      const double expected = most_kept(plan, i, input, all) + at_work;
       EXPECT_GE(found, expected * (1 - 1e-12)) << schedule << ", stage " << i;
       EXPECT_LE(found, (expected + (exact ? 0 : 4 * input)) * (1 + 1e-12)) << schedule << i;
     }
@@ -345,10 +362,11 @@ TEST(StageMemory, DropsTheScoresBetweenTheHalvesOfABackwardPass) {
     const auto stage = static_cast<std::size_t>(i);
     const double layers = priced.held[stage].layers;
     const MemoryByKind& peak = priced.stages[stage].memory.at_peak;
-    const double expected = most_kept(plan, i, layers * saved.input_only.value(),
-                                      layers * (saved.everything.value() - scores));
-    EXPECT_NEAR((peak.activations + peak.recomputation).value(), expected + scores,
-                1e-9 * expected);
+    const double between = saved.between_halves.value();
+    EXPECT_GE(saved.everything.value() - between, scores);
+    const double expected = most_kept(plan, i, layers * saved.input_only.value(), layers * between);
+    EXPECT_NEAR((peak.activations + peak.recomputation).value(),
+                expected + saved.everything.value() - between, 1e-9 * expected);
   }
 }
 
@@ -364,7 +382,9 @@ TEST(StageMemory, KeepsWhatIsFetchedBetweenTheHalvesOfABackwardPass) {
   for (int i = 1; i < 3; ++i) {
     const auto stage = static_cast<std::size_t>(i);
     const MemoryByKind& peak = priced.stages[stage].memory.at_peak;
-    const double expected = most_kept(plan, i, 0, priced.held[stage].layers * one) + 2 * one;
+    const double expected =
+        most_kept(plan, i, 0, priced.held[stage].layers * layer.saved.between_halves.value()) +
+        2 * one;
     EXPECT_NEAR((peak.activations + peak.recomputation).value(), expected, 1e-9 * expected);
   }
 }
