@@ -166,10 +166,7 @@ Expected<void> fit_attention(Device& device, const std::vector<AttentionSample>&
   // A table of one head dimension alone says nothing of the device's others.
   std::erase_if(rates, [&](const AttentionRates& known) { return groups.contains(key_of(known)); });
   std::ranges::move(fitted, std::back_inserter(rates));
-  std::ranges::sort(rates, {}, [](const AttentionRates& known) {
-    const auto [sliding, head_dim] = key_of(known);
-    return std::pair(head_dim, sliding);
-  });
+  std::ranges::sort(rates, {}, key_of);
   return {};
 }
 

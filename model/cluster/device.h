@@ -110,7 +110,7 @@ struct ExpertRates {
 struct ComputeRates {
   std::array<GemmRates, kDtypes> gemm{};
   double batched_gemm = 0.34;  // unfused attention's GEMMs, of their dtype's peak
-  // By head_dim, ascending, without a window before with one; one without at least.
+  // Those without a window, one at least, before those with one; by head_dim, ascending.
   std::vector<AttentionRates> attention;
   ExpertRates experts;
   double memory = 0.8;         // memory-bound operators, of the HBM bandwidth

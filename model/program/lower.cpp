@@ -385,16 +385,11 @@ class StageBuilder {
     return body;
   }
 
-  // A unit waits for the reduction of the unit before the last one (FSDP2), so that whole gradients
-  // of two are alive at most, and of two more behind a pass: in a pipeline its last reductions go
-  // on beside the passes that follow; else a pass waits for its own. So it is with gradients on
-  // their way to the host.
+  // In a pipeline reductions go on beside the passes that follow; else a pass waits for its own,
+  // and a unit for that of the unit before the last one (FSDP2), so that whole gradients of two are
+  // alive at most. So it is with gradients on their way to the host.
   bool waits_for_sums() const {
-    return plan_.pipeline_parallel == 1 || plan_.held_zero_stage() >= 2;
-  }
-  bool ends_with_sums() const {
-    return plan_.held_zero_stage() >= 3 ||
-           (plan_.pipeline_parallel == 1 && plan_.held_zero_stage() == 2);
+    return plan_.pipeline_parallel == 1 || plan_.held_zero_stage() >= 3;
   }
   using LastSums = std::array<BlockCall, 2>;  // the waits for those of the last two units
   void await_sums(Body& body, const Unit& unit, StepPass pass, LastSums& sums) const {
@@ -458,7 +453,7 @@ class StageBuilder {
     }
     if (moves && !has_embedding(chunk)) call(body, boundary(chunk, -1, blocks_.send_gradient));
     if (reduces && plan_.no_sync()) call_reductions(body, units);
-    if (ends_with_sums()) call(body, sums[1]);
+    if (waits_for_sums() && plan_.held_zero_stage() >= 2) call(body, sums[1]);
     if (part == Part::head && last) call(body, {.block = blocks_.shared_last});
     return body;
   }
