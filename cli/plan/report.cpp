@@ -409,6 +409,18 @@ std::string valued_words(const PreparedJob& job, const PlanOrder& order, const C
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
+// Ways out where nothing fits, or fewer nodes that are faster.
+std::string other_jobs(const PlanFindings& findings, const Style& style) {
+  std::string text;
+  for (const WayOut& way : findings.ways_out) {
+    text += paragraph("a way out", way_out_words(way), style);
+  }
+  if (findings.fewer_nodes) {
+    text += paragraph("fewer nodes", way_out_words(*findings.fewer_nodes), style);
+  }
+  return text;
+}
+
 std::string comparisons(const Question& question, const PlanAnswer& answer, const Style& style) {
   const Cluster& cluster = question.job.job.cluster;
   const SearchResult& result = answer.result;
@@ -434,12 +446,7 @@ std::string comparisons(const Question& question, const PlanAnswer& answer, cons
   }
   if (result.plans.empty()) text += paragraph("why", why_words(result, cluster), style);
   if (!findings.marginal.empty()) text += paragraph("1 % more", marginal_words(answer), style);
-  for (const WayOut& way : findings.ways_out) {
-    text += paragraph("a way out", way_out_words(way), style);
-  }
-  if (findings.fewer_nodes) {
-    text += paragraph("fewer nodes", way_out_words(*findings.fewer_nodes), style);
-  }
+  text += other_jobs(findings, style);
   if (findings.improvement) {
     text += paragraph("improved",
                       improvement_words(*findings.improvement, plans,

@@ -350,12 +350,16 @@ void GroupRouter::load_all_to_all(Ranks group) {
       load(nics_of(rank), true, others * part);
       if (kind_ != InterNodeKind::rail) load(nics_of(rank), false, others * part);
     }
-    if (kind_ != InterNodeKind::rail) continue;
-    for (const int to : group) {
-      if (domain_of(to) == domain_of(inside.front())) continue;
-      load(nics_of(leaving_for(inside.front(), to)), false,
-           static_cast<double>(inside.size()) * part);
-    }
+    if (kind_ == InterNodeKind::rail) load_rails(group, inside, part);
+  }
+}
+
+// What the members of one domain have for the others: on the rail of each.
+void GroupRouter::load_rails(Ranks group, Ranks inside, double part) {
+  for (const int to : group) {
+    if (domain_of(to) == domain_of(inside.front())) continue;
+    load(nics_of(leaving_for(inside.front(), to)), false,
+         static_cast<double>(inside.size()) * part);
   }
 }
 

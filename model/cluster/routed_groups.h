@@ -99,6 +99,7 @@ class GroupRouter {
   void pass_on(Ranks group, int members);
   void send_all_to_all(Ranks group);
   void load_all_to_all(Ranks group);
+  void load_rails(Ranks group, Ranks inside, double part);
   void load(std::span<const Nic> nics, bool inwards, double bytes);
   void send_by_switches(const Siblings& groups);
   Census census_of(Ranks ranks) const;

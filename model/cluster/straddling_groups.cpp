@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <numeric>
 #include <optional>
+#include <utility>
 
 #include "model/cluster/crowding.h"
 #include "model/cluster/topology_graph.h"
@@ -64,8 +65,8 @@ bool straddles(GroupShape group, int ranks) {
          level_straddles(group.jump, group.size / group.run, ranks);
 }
 
-StraddlingGroups::StraddlingGroups(const Cluster& cluster, const FabricTiers& tiers)
-    : cluster_(cluster), tiers_(tiers) {
+StraddlingGroups::StraddlingGroups(Cluster cluster, const FabricTiers& tiers)
+    : cluster_(std::move(cluster)), tiers_(tiers) {
   cluster_.nvlink_domain = tiers.tiers.front().ranks;
   cluster_.inter.oversubscription = 1;
   cluster_.inter.routing = FabricRouting::adaptive;

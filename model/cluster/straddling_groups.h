@@ -25,7 +25,7 @@ class StraddlingGroups {
   static constexpr int kMostRanks = 4096;
 
   // Requires: `tiers` are those of the cluster and have one.
-  StraddlingGroups(const Cluster& cluster, const FabricTiers& tiers);
+  StraddlingGroups(Cluster cluster, const FabricTiers& tiers);
 
   // Null: it repeats too late, and no smaller one stands for it. Requires: straddles().
   const GroupRates* rates(GroupShape shape, int members);

@@ -409,9 +409,14 @@ class StageBuilder {
     if (unit.blocks->reduced_in_pass) call(body, block_call(unit.at, unit.blocks->reduction));
   }
 
+  void call_own_reduction(Body& body, const Unit& unit, bool reduces) const {
+    if (reduces && !plan_.no_sync()) call_reduction(body, unit);
+  }
+
   // Under no_sync all of a chunk's at once, and nothing goes on before they are there
   // (torch.distributed.pipelining: perform_reduce_grad, behind the last pass of a stage module).
-  static void call_reductions(Body& body, const std::vector<Unit>& units) {
+  void call_all_reductions(Body& body, const std::vector<Unit>& units, bool reduces) const {
+    if (!reduces || !plan_.no_sync()) return;
     for (const Unit& unit : units) call_reduction(body, unit);
     for (const Unit& unit : units) call(body, block_call(unit.at, unit.blocks->await_reduction));
   }
@@ -448,11 +453,11 @@ class StageBuilder {
       if (moves) call_next_moves(body, units, i, pass);
       await_sums(body, units[i], pass, sums);
       call(body, block_call(units[i].at, block_of(*units[i].blocks, pass)));
-      if (reduces && !plan_.no_sync()) call_reduction(body, units[i]);
+      call_own_reduction(body, units[i], reduces);
       call(body, block_call(units[i].at, copies_of(*units[i].blocks, pass).go));
     }
     if (moves && !has_embedding(chunk)) call(body, boundary(chunk, -1, blocks_.send_gradient));
-    if (reduces && plan_.no_sync()) call_reductions(body, units);
+    call_all_reductions(body, units, reduces);
     if (waits_for_sums() && plan_.held_zero_stage() >= 2) call(body, sums[1]);
     if (part == Part::head && last) call(body, {.block = blocks_.shared_last});
     return body;
