@@ -16,9 +16,8 @@
 namespace trainyard {
 namespace {
 
-// A head dimension, and whether the kernel has a window.
-using FormKey = std::pair<bool, int>;  // with a sliding window, head dimension
-
+// Whether the kernel has a window, and a head dimension.
+using FormKey = std::pair<bool, int>;
 FormKey key_of(const AttentionRates& rates) { return {rates.sliding, rates.head_dim}; }
 using SampleGroup = std::vector<const AttentionSample*>;
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -150,11 +152,29 @@ std::vector<WayOut> ways_out(const Job& job, const SearchOptions& options,
   return ways;
 }
 
+namespace {
+
+// The largest prime factor of what replicas of the batch leave of the devices: tensor, pipeline and
+// context parallelism seldom have another use for one above 2 than stages of unlike layers.
+std::int64_t awkwardness(const Job& job, int nodes) {
+  const std::int64_t devices = std::int64_t{nodes} * job.cluster.devices_per_node;
+  std::int64_t left = devices / std::gcd(devices, job.training.global_batch);
+  std::int64_t largest = 1;
+  for (std::int64_t factor = 2; factor * factor <= left; ++factor) {
+    for (; left % factor == 0; left /= factor) largest = factor;
+  }
+  return std::max(largest, left);
+}
+
+}  // namespace
+
 std::optional<WayOut> fewer_nodes(const Job& job, const SearchOptions& options,
                                   const Candidate& winner, const JobEvaluator& evaluate) {
   constexpr double kWorthSaying = 0.99;
   const int nodes = job.cluster.nodes;
   if (options.objective != Objective::step_time || options.second) return std::nullopt;
+  const std::int64_t awkward = awkwardness(job, nodes);
+  if (awkward <= 2) return std::nullopt;
   SearchOptions faster = options;
   faster.worth = winner.estimate.step_time.value() * kWorthSaying;
   std::optional<WayOut> best;
@@ -164,7 +184,8 @@ std::optional<WayOut> fewer_nodes(const Job& job, const SearchOptions& options,
     fewer.cluster.nodes = (nodes - 1) / power * power;
     if (fewer.cluster.nodes == before || 2 * fewer.cluster.nodes < nodes) continue;
     before = fewer.cluster.nodes;
-    if (fewer.cluster.nodes > 1 && !connects(fewer.cluster)) continue;
+    if (awkwardness(job, before) > awkward) continue;
+    if (before > 1 && !connects(fewer.cluster)) continue;
     auto found =
         way(fmt::format("{} of the {} nodes", before, nodes), std::move(fewer), faster, evaluate);
     if (!found) continue;

@@ -42,7 +42,8 @@ std::vector<WayOut> ways_out(const Job& job, const SearchOptions& options,
 // Of a job whose batch or layers its nodes do not divide well: the fastest plan on fewer of them,
 // where it is faster than `winner` by a hundredth at least, the other nodes idle. Only for the
 // objective step-time: by others fewer nodes are another question. Those counts are looked at that
-// are multiples of a power of two, down to half of the nodes.
+// are multiples of a power of two, down to half of the nodes, and leave no larger prime factor to
+// tensor and pipeline parallelism than all nodes do; none where all leave a power of two.
 std::optional<WayOut> fewer_nodes(const Job& job, const SearchOptions& options,
                                   const Candidate& winner, const JobEvaluator& evaluate);
 

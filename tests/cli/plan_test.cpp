@@ -213,6 +213,28 @@ TEST(PlanOfSizes, RefusesOptionsOfASinglePlan) {
   }
 }
 
+// A batch of 1,008 leaves the 31 of 31 nodes to the pipeline; what 28 of them take, `plan` says
+// where it has 28.
+TEST(Plan, SaysWhereFewerNodesAreFaster) {
+  const auto printed = [](int nodes, const char* format) {
+    const std::filesystem::path file =
+        write_scratch(fmt::format("nodes-{}.json", nodes),
+                      fmt::format(R"({{ "trainyard": "scenario/1", "model": "llama-3.1-8b",
+                          "cluster": {{ "node": "dgx-h100-80gb", "nodes": {} }},
+                          "training": {{ "global_batch": 1008, "sequence_length": 8192,
+                                         "stack": "torchtitan" }} }})",
+                                  nodes));
+    return run_trainyard(fmt::format("plan --format {} {}", format, quoted(file))).out;
+  };
+  const PrintedJson all = PrintedJson::parse(printed(31, "json"));
+  const PrintedJson& fewer = all.at("fewer_nodes");
+  ASSERT_EQ(fewer.at("change"), "28 of the 31 nodes");
+  const PrintedJson own = PrintedJson::parse(printed(28, "json"));
+  EXPECT_EQ(fewer.at("step_time_s"), own.at("plans").at(0).at("step_time_s"));
+  EXPECT_NE(printed(31, "text").find("28 of the 31 nodes: "), std::string::npos);
+  EXPECT_TRUE(PrintedJson::parse(printed(32, "json")).at("fewer_nodes").is_null());
+}
+
 TEST(Plan, SaysInJsonWhatItSaysInText) {
   const std::string file =
       quoted(scenario_of("2", R"({ "micro_batch": 1, "layers_per_stage": [15, 17] })"));
