@@ -8,59 +8,55 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <type_traits>
+#include <utility>
 
 namespace trainyard {
 
 template <class Key, class Value>
 class Memo {
  public:
-  // `places`: a power of two.
+  // `places`: a power of two. Each is made when it is filled: most jobs fill few, and to make all
+  // takes as long as to price hundreds of plans.
   explicit Memo(std::size_t places)
-      : places_(places),
-        states_(std::make_unique<std::atomic<State>[]>(places)),
-        entries_(std::make_unique_for_overwrite<Entry[]>(places)) {}
+      : places_(places), entries_(std::make_unique<std::atomic<const Entry*>[]>(places)) {}
+  ~Memo() {
+    for (std::size_t place = 0; place < places_; ++place) {
+      const std::unique_ptr<const Entry> owned(entries_[place].load());
+    }
+  }
+  Memo(const Memo&) = delete;
+  Memo& operator=(const Memo&) = delete;
 
   // `hash`: of the key. `make()`: its value.
   template <class Make>
   Value value(const Key& key, std::uint64_t hash, const Make& make) const {
     for (std::size_t probe = 0; probe < kProbes; ++probe) {
       const std::size_t place = (static_cast<std::size_t>(hash >> 32) + probe) & (places_ - 1);
-      const Known& known = entries_[place].known;
-      State state = states_[place].load(std::memory_order_acquire);
-      if (state == State::ready) {
-        if (known.key == key) return known.value;
-        continue;
+      const Entry* entry = entries_[place].load(std::memory_order_acquire);
+      if (entry == nullptr) {
+        const Value made = make();
+        keep(place, {key, made});
+        return made;
       }
-      const Value made = make();
-      if (state == State::empty &&
-          states_[place].compare_exchange_strong(state, State::being_filled)) {
-        std::construct_at(&entries_[place].known, key, made);
-        states_[place].store(State::ready, std::memory_order_release);
-      }
-      return made;
+      if (entry->key == key) return entry->value;
     }
     return make();
   }
 
  private:
   static constexpr std::size_t kProbes = 4;
-  enum class State : std::uint8_t { empty, being_filled, ready };
-  struct Known {
-    Known(const Key& of, const Value& found) : key(of), value(found) {}
+  struct Entry {
     Key key;
     Value value;
   };
-  static_assert(std::is_trivially_destructible_v<Known>);
-  // Holds nothing until it is filled: most jobs fill few, and to write them all takes as long as to
-  // price hundreds of plans.
-  union Entry {
-    Entry() {}  // NOLINT(modernize-use-equals-default): that one would be deleted
-    Known known;
-  };
+  // Unless another thread has filled the place meanwhile.
+  void keep(std::size_t place, Entry filled) const {
+    auto entry = std::make_unique<const Entry>(std::move(filled));
+    const Entry* empty = nullptr;
+    if (entries_[place].compare_exchange_strong(empty, entry.get())) (void)entry.release();
+  }
   std::size_t places_;
-  std::unique_ptr<std::atomic<State>[]> states_;
-  std::unique_ptr<Entry[]> entries_;
+  std::unique_ptr<std::atomic<const Entry*>[]> entries_;
 };
 
 // Of a memo's key, part by part.
