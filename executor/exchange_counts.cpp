@@ -8,15 +8,17 @@
 namespace trainyard {
 
 Counts even_counts(int members, std::int64_t size) {
-  return Counts(static_cast<std::size_t>(members), static_cast<int>(size));
+  return Counts(static_cast<std::size_t>(members), size);
 }
 
 Counts scaled_counts(Counts counts, std::int64_t factor) {
-  for (int& count : counts) count *= static_cast<int>(factor);
+  for (std::int64_t& count : counts) count *= factor;
   return counts;
 }
 
-int sum_of(const Counts& counts) { return std::accumulate(counts.begin(), counts.end(), 0); }
+std::int64_t sum_of(const Counts& counts) {
+  return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+}
 
 Counts rows_by_member(int members, std::span<const float> by_expert) {
   const std::size_t share = by_expert.size() / static_cast<std::size_t>(members);
@@ -24,7 +26,7 @@ Counts rows_by_member(int members, std::span<const float> by_expert) {
   rows.reserve(static_cast<std::size_t>(members));
   for (std::size_t member = 0; member < static_cast<std::size_t>(members); ++member) {
     const auto own = by_expert.subspan(member * share, share);
-    rows.push_back(static_cast<int>(std::accumulate(own.begin(), own.end(), 0.0F)));
+    rows.push_back(static_cast<std::int64_t>(std::accumulate(own.begin(), own.end(), 0.0)));
   }
   return rows;
 }
@@ -34,7 +36,7 @@ Counts part_counts(int members, std::int64_t size) {
   counts.reserve(static_cast<std::size_t>(members));
   for (int member = 0; member < members; ++member) {
     const FlatPart part = part_of(size, members, member);
-    counts.push_back(static_cast<int>(part.end - part.begin));
+    counts.push_back(part.end - part.begin);
   }
   return counts;
 }

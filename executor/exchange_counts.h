@@ -14,7 +14,7 @@ namespace trainyard {
 // As many for each member.
 Counts even_counts(int members, std::int64_t size);
 Counts scaled_counts(Counts counts, std::int64_t factor);
-int sum_of(const Counts& counts);
+std::int64_t sum_of(const Counts& counts);
 
 // Rows for each member, of rows counted by expert (or by source and expert).
 Counts rows_by_member(int members, std::span<const float> by_expert);

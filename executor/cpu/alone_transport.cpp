@@ -16,7 +16,7 @@ void fill(const float* from, std::size_t available, float* to, std::size_t wante
 
 std::size_t total_of(const Counts& counts) {
   std::size_t sum = 0;
-  for (const int count : counts) sum += static_cast<std::size_t>(count);
+  for (const std::int64_t count : counts) sum += static_cast<std::size_t>(count);
   return sum;
 }
 
@@ -26,7 +26,7 @@ class AloneTransport final : public Transport {
       : Transport(rank, layout.ranks()), layout_(layout) {}
 
   // Read and written once, as the sum of what has arrived would be.
-  Expected<void> all_reduce(Group, float* numbers, int count, Reduction) override {
+  Expected<void> all_reduce(Group, float* numbers, std::int64_t count, Reduction) override {
     scratch_.assign(numbers, numbers + count);
     std::copy(scratch_.begin(), scratch_.end(), numbers);
     return {};
@@ -49,16 +49,17 @@ class AloneTransport final : public Transport {
     fill(to, total_of(to_counts), from, total_of(from_counts));
     return {};
   }
-  Expected<void> pass(Group, RingWay, const float* mine, float* received, int count) override {
+  Expected<void> pass(Group, RingWay, const float* mine, float* received,
+                      std::int64_t count) override {
     std::copy_n(mine, count, received);
     return {};
   }
-  Expected<void> send(int, int, const float* numbers, int count) override {
+  Expected<void> send(int, int, const float* numbers, std::int64_t count) override {
     scratch_.assign(numbers, numbers + count);
     return {};
   }
   // Copied, as what has arrived would be.
-  Expected<void> receive(int, int, float* numbers, int count) override {
+  Expected<void> receive(int, int, float* numbers, std::int64_t count) override {
     for (auto i = noise_.size(); i < static_cast<std::size_t>(count + kMessageShifts); ++i) {
       noise_.push_back(message_noise(0, i));
     }

@@ -102,14 +102,13 @@ class CpuBackend final : public Backend {
         static_cast<Eigen::Index>(std::lround(slot.what->bytes() / operation.message));
     const Eigen::Index size = slot.tensor.size() / parts;
     const Eigen::Index first = parts == 1 ? 0 : at_.tensor * size;
-    return transport_.send(to, static_cast<int>(operation.phase), slot.tensor.data() + first,
-                           static_cast<int>(size));
+    return transport_.send(to, static_cast<int>(operation.phase), slot.tensor.data() + first, size);
   }
 
   Expected<void> receive(const Work& work, int from) override {
     Tensor<float>& tensor = slots_[buffer_index(work.buffers[0])].tensor;
     return transport_.receive(from, static_cast<int>(work.issued.operation->phase), tensor.data(),
-                              static_cast<int>(tensor.size()));
+                              tensor.size());
   }
 
   Expected<void> synchronise() override { return transport_.wait_for_messages(); }

@@ -8,11 +8,9 @@
 namespace trainyard {
 namespace {
 
-int as_count(Eigen::Index size) { return static_cast<int>(size); }
-
 Expected<void> all_reduce(const Exchange& x, const Operands<float>& o) {
   for (Tensor<float>* tensor : o.in_place) {
-    auto done = x.transport.all_reduce(x.operation.group, tensor->data(), as_count(tensor->size()),
+    auto done = x.transport.all_reduce(x.operation.group, tensor->data(), tensor->size(),
                                        x.operation.reduction);
     if (!done) return done;
   }
@@ -36,7 +34,7 @@ Expected<Counts> rows_of_members(const Exchange& x, Eigen::Index mine) {
   if (!done) return tl::unexpected(done.error());
   Counts counts;
   counts.reserve(all.size());
-  for (const float count : all) counts.push_back(static_cast<int>(count));
+  for (const float count : all) counts.push_back(static_cast<std::int64_t>(count));
   return counts;
 }
 
@@ -70,7 +68,7 @@ Expected<void> gather_rows(const Exchange& x, const Operands<float>& o, std::siz
 Expected<void> pass(const Exchange& x, RingWay way, const Operands<float>& o, std::size_t which) {
   o.out[which]->resize(o.in[which]->rows(), o.in[which]->cols());
   return x.transport.pass(x.operation.group, way, o.in[which]->data(), o.out[which]->data(),
-                          as_count(o.in[which]->size()));
+                          o.in[which]->size());
 }
 
 // ---- Heads of all tokens and tokens of all heads -------------------------------------------

@@ -42,7 +42,7 @@ class HostExchange final : public TimedExchange {
     return transport_.all_reduce(Group::all, all_.data(), size(), Reduction::sum);
   }
 
-  int size() const { return static_cast<int>(all_.size()); }
+  std::int64_t size() const { return static_cast<std::int64_t>(all_.size()); }
 
   // Requires: two ranks.
   Expected<void> there_and_back() {

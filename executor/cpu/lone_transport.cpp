@@ -7,7 +7,7 @@ namespace {
 
 class LoneTransport final : public Transport {
  public:
-  Expected<void> all_reduce(Group, float*, int, Reduction) override { return {}; }
+  Expected<void> all_reduce(Group, float*, std::int64_t, Reduction) override { return {}; }
   Expected<void> reduce_scatter(Group, const float* all, const Counts& counts,
                                 float* mine) override {
     std::copy_n(all, counts.front(), mine);
@@ -22,12 +22,13 @@ class LoneTransport final : public Transport {
     std::copy_n(to, counts.front(), from);
     return {};
   }
-  Expected<void> pass(Group, RingWay, const float* mine, float* received, int count) override {
+  Expected<void> pass(Group, RingWay, const float* mine, float* received,
+                      std::int64_t count) override {
     std::copy_n(mine, count, received);
     return {};
   }
-  Expected<void> send(int, int, const float*, int) override { return nobody(); }
-  Expected<void> receive(int, int, float*, int) override { return nobody(); }
+  Expected<void> send(int, int, const float*, std::int64_t) override { return nobody(); }
+  Expected<void> receive(int, int, float*, std::int64_t) override { return nobody(); }
   Expected<void> wait_for_messages() override { return {}; }
   Expected<void> broadcast(std::string&, int) override { return {}; }
 

@@ -13,12 +13,20 @@
 namespace trainyard {
 namespace {
 
-Counts offsets_of(const Counts& counts) {
-  Counts offsets;
-  offsets.reserve(counts.size());
-  int next = 0;
-  for (const int count : counts) offsets.push_back(std::exchange(next, next + count));
-  return offsets;
+// Of the members of a group, as MPI has them: what all of them have must count in an int.
+struct Pieces {
+  std::vector<int> counts, offsets;
+};
+Expected<Pieces> pieces_of(const Counts& counts) {
+  Pieces pieces;
+  std::int64_t next = 0;
+  for (const std::int64_t count : counts) {
+    pieces.counts.push_back(static_cast<int>(count));
+    pieces.offsets.push_back(static_cast<int>(std::exchange(next, next + count)));
+  }
+  if (next <= kLargestCount) return pieces;
+  return failure(
+      "", fmt::format("a collective of {} numbers: MPI counts up to {}", next, kLargestCount));
 }
 
 class MpiTransport final : public Transport {
@@ -40,59 +48,78 @@ class MpiTransport final : public Transport {
     }
   }
 
-  Expected<void> all_reduce(Group group, float* numbers, int count, Reduction how) override {
+  Expected<void> all_reduce(Group group, float* numbers, std::int64_t size,
+                            Reduction how) override {
     const Entered entered(call_, RankCall::all_reduce);
-    return checked(MPI_Allreduce(MPI_IN_PLACE, numbers, count, MPI_FLOAT,
-                                 how == Reduction::max ? MPI_MAX : MPI_SUM, of(group)));
+    return in_pieces(size, kLargestCount, [&](std::int64_t first, int count) {
+      return checked(MPI_Allreduce(MPI_IN_PLACE, numbers + first, count, MPI_FLOAT,
+                                   how == Reduction::max ? MPI_MAX : MPI_SUM, of(group)));
+    });
   }
 
   Expected<void> reduce_scatter(Group group, const float* all, const Counts& counts,
                                 float* mine) override {
     const Entered entered(call_, RankCall::reduce_scatter);
-    return checked(MPI_Reduce_scatter(all, mine, counts.data(), MPI_FLOAT, MPI_SUM, of(group)));
+    const auto pieces = pieces_of(counts);
+    if (!pieces) return tl::unexpected(pieces.error());
+    return checked(
+        MPI_Reduce_scatter(all, mine, pieces->counts.data(), MPI_FLOAT, MPI_SUM, of(group)));
   }
 
   Expected<void> all_gather(Group group, const float* mine, const Counts& counts,
                             float* all) override {
     const Entered entered(call_, RankCall::all_gather);
+    const auto pieces = pieces_of(counts);
+    if (!pieces) return tl::unexpected(pieces.error());
     int self = 0;
     MPI_Comm_rank(of(group), &self);
-    return checked(MPI_Allgatherv(mine, counts[static_cast<std::size_t>(self)], MPI_FLOAT, all,
-                                  counts.data(), offsets_of(counts).data(), MPI_FLOAT, of(group)));
+    return checked(MPI_Allgatherv(mine, pieces->counts[static_cast<std::size_t>(self)], MPI_FLOAT,
+                                  all, pieces->counts.data(), pieces->offsets.data(), MPI_FLOAT,
+                                  of(group)));
   }
 
   Expected<void> all_to_all(Group group, const float* to, const Counts& to_counts, float* from,
                             const Counts& from_counts) override {
     const Entered entered(call_, RankCall::all_to_all);
-    return checked(MPI_Alltoallv(to, to_counts.data(), offsets_of(to_counts).data(), MPI_FLOAT,
-                                 from, from_counts.data(), offsets_of(from_counts).data(),
-                                 MPI_FLOAT, of(group)));
+    const auto sent = pieces_of(to_counts), received = pieces_of(from_counts);
+    if (!sent) return tl::unexpected(sent.error());
+    if (!received) return tl::unexpected(received.error());
+    return checked(MPI_Alltoallv(to, sent->counts.data(), sent->offsets.data(), MPI_FLOAT, from,
+                                 received->counts.data(), received->offsets.data(), MPI_FLOAT,
+                                 of(group)));
   }
 
   Expected<void> pass(Group group, RingWay way, const float* mine, float* received,
-                      int count) override {
+                      std::int64_t size) override {
     const Entered entered(call_, RankCall::exchange_ring);
-    int self = 0, size = 1;
+    int self = 0, members = 1;
     MPI_Comm_rank(of(group), &self);
-    MPI_Comm_size(of(group), &size);
-    const int next = (self + 1) % size, previous = (self + size - 1) % size;
-    const bool on = way == RingWay::on;
-    return checked(MPI_Sendrecv(mine, count, MPI_FLOAT, on ? next : previous, 0, received, count,
-                                MPI_FLOAT, on ? previous : next, 0, of(group), MPI_STATUS_IGNORE));
+    MPI_Comm_size(of(group), &members);
+    int to = (self + 1) % members, from = (self + members - 1) % members;
+    if (way == RingWay::back) std::swap(to, from);
+    return in_pieces(size, kLargestCount, [&](std::int64_t first, int count) {
+      return checked(MPI_Sendrecv(mine + first, count, MPI_FLOAT, to, 0, received + first, count,
+                                  MPI_FLOAT, from, 0, of(group), MPI_STATUS_IGNORE));
+    });
   }
 
-  Expected<void> send(int to, int way, const float* numbers, int count) override {
+  Expected<void> send(int to, int way, const float* numbers, std::int64_t size) override {
     const Entered entered(call_, RankCall::send);
     move_messages();
-    Message& message = messages_.emplace_back();
-    message.numbers.assign(numbers, numbers + count);
-    return checked(
-        MPI_Isend(message.numbers.data(), count, MPI_FLOAT, to, way, world_, &message.request));
+    return in_pieces(size, kLargestCount, [&](std::int64_t first, int count) {
+      Message& message = messages_.emplace_back();
+      message.numbers.assign(numbers + first, numbers + first + count);
+      return checked(
+          MPI_Isend(message.numbers.data(), count, MPI_FLOAT, to, way, world_, &message.request));
+    });
   }
 
-  Expected<void> receive(int from, int way, float* numbers, int count) override {
+  Expected<void> receive(int from, int way, float* numbers, std::int64_t size) override {
     const Entered entered(call_, RankCall::receive);
-    return checked(MPI_Recv(numbers, count, MPI_FLOAT, from, way, world_, MPI_STATUS_IGNORE));
+    return in_pieces(size, kLargestCount, [&](std::int64_t first, int count) {
+      return checked(
+          MPI_Recv(numbers + first, count, MPI_FLOAT, from, way, world_, MPI_STATUS_IGNORE));
+    });
   }
 
   void move_messages() override {

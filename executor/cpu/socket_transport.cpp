@@ -34,7 +34,8 @@ class SocketTransport final : public Transport {
         call_(call) {}
 
   // Each member adds up its part, in the order of members; so all have the same sum.
-  Expected<void> all_reduce(Group group, float* numbers, int count, Reduction how) override {
+  Expected<void> all_reduce(Group group, float* numbers, std::int64_t count,
+                            Reduction how) override {
     const Within within(call_, RankCall::all_reduce);
     const std::vector<int> members = members_of(group);
     const Counts counts = part_counts(static_cast<int>(members.size()), count);
@@ -67,7 +68,7 @@ class SocketTransport final : public Transport {
     return {};
   }
   Expected<void> pass(Group group, RingWay way, const float* mine, float* received,
-                      int count) override {
+                      std::int64_t count) override {
     const Within within(call_, RankCall::exchange_ring);
     const std::vector<int> members = members_of(group);
     const auto size = members.size();
@@ -78,12 +79,12 @@ class SocketTransport final : public Transport {
     post(on ? next : previous, tag_of(group), mine, count);
     return take(on ? previous : next, tag_of(group), received, count);
   }
-  Expected<void> send(int to, int way, const float* numbers, int count) override {
+  Expected<void> send(int to, int way, const float* numbers, std::int64_t count) override {
     const Within within(call_, RankCall::send);
     post(to, kMessages + way, numbers, count);
     return pump(0);
   }
-  Expected<void> receive(int from, int way, float* numbers, int count) override {
+  Expected<void> receive(int from, int way, float* numbers, std::int64_t count) override {
     const Within within(call_, RankCall::receive);
     return take(from, kMessages + way, numbers, count);
   }
@@ -125,7 +126,7 @@ class SocketTransport final : public Transport {
     std::atomic<RankCall>& where_;
   };
 
-  static std::size_t index(int i) { return static_cast<std::size_t>(i); }
+  static std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
   static std::int64_t tag_of(Group group) { return static_cast<std::int64_t>(group); }
   std::vector<int> members_of(Group group) const {
     std::vector<int> list;
@@ -139,13 +140,13 @@ class SocketTransport final : public Transport {
     return list;
   }
 
-  void post(int to, std::int64_t tag, const float* numbers, int count) {
+  void post(int to, std::int64_t tag, const float* numbers, std::int64_t count) {
     const std::size_t size = index(count) * sizeof(float);
     if (to != rank()) return peers_[index(to)].post(tag, numbers, size);
     const auto* bytes = reinterpret_cast<const char*>(numbers);
     own_[tag].emplace_back(bytes, bytes + size);
   }
-  Expected<void> take(int from, std::int64_t tag, float* numbers, int count) {
+  Expected<void> take(int from, std::int64_t tag, float* numbers, std::int64_t count) {
     auto message = arrived(from, tag);
     if (!message) return tl::unexpected(message.error());
     if (message->size() != index(count) * sizeof(float)) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -15,7 +16,7 @@
 namespace trainyard {
 
 // Elements for each member of a group.
-using Counts = std::vector<int>;
+using Counts = std::vector<std::int64_t>;
 
 // Calls that a rank can be in, as a look at it from outside shows them.
 enum class RankCall : std::uint8_t {
@@ -45,7 +46,8 @@ class Transport {
   virtual ~Transport() = default;
 
   // In place.
-  virtual Expected<void> all_reduce(Group group, float* numbers, int count, Reduction how) = 0;
+  virtual Expected<void> all_reduce(Group group, float* numbers, std::int64_t count,
+                                    Reduction how) = 0;
   virtual Expected<void> reduce_scatter(Group group, const float* all, const Counts& counts,
                                         float* mine) = 0;
   virtual Expected<void> all_gather(Group group, const float* mine, const Counts& counts,
@@ -54,10 +56,10 @@ class Transport {
                                     float* from, const Counts& from_counts) = 0;
   // On: to the next member, from the one before. Back: the other way round.
   virtual Expected<void> pass(Group group, RingWay way, const float* mine, float* received,
-                              int count) = 0;
+                              std::int64_t count) = 0;
   // Messages of one way arrive in their order. A send keeps a copy and returns at once.
-  virtual Expected<void> send(int to, int way, const float* numbers, int count) = 0;
-  virtual Expected<void> receive(int from, int way, float* numbers, int count) = 0;
+  virtual Expected<void> send(int to, int way, const float* numbers, std::int64_t count) = 0;
+  virtual Expected<void> receive(int from, int way, float* numbers, std::int64_t count) = 0;
   // Between operations: what was sent makes headway, where only the rank's own calls move it.
   virtual void move_messages() {}
   // Until every message sent has left.

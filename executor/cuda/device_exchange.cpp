@@ -7,7 +7,9 @@
 namespace trainyard {
 namespace {
 
-int of_member(const Counts& counts, int member) { return counts[static_cast<std::size_t>(member)]; }
+std::int64_t of_member(const Counts& counts, int member) {
+  return counts[static_cast<std::size_t>(member)];
+}
 
 // What is stored in another type than it is sent in is converted first.
 class Sent {
@@ -63,7 +65,8 @@ Expected<Counts> rows_of_members(const DeviceExchange& x, std::int64_t mine) {
   if (!done) return tl::unexpected(done.error());
   Counts counts;
   counts.reserve(static_cast<std::size_t>(x.members));
-  for (const float count : downloaded(queue, *all)) counts.push_back(static_cast<int>(count));
+  for (const float count : downloaded(queue, *all))
+    counts.push_back(static_cast<std::int64_t>(count));
   return counts;
 }
 

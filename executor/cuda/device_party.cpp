@@ -112,18 +112,18 @@ class DeviceTimedExchange final : public TimedExchange {
     return transport_.all_reduce(queue, all, *all_, Reduction::sum);
   }
 
-  int size() const { return static_cast<int>(all_->size()); }
+  std::int64_t size() const { return all_->size(); }
   // As many parts of one size as there are ranks.
-  View gathered() const { return all_->from(0, std::int64_t{parts_.front()} * ranks()); }
+  View gathered() const { return all_->from(0, parts_.front() * ranks()); }
   std::int64_t ranks() const { return static_cast<std::int64_t>(parts_.size()); }
-  Counts only(int member, int count) const {
+  Counts only(int member, std::int64_t count) const {
     Counts counts(parts_.size());
     counts[static_cast<std::size_t>(member)] = count;
     return counts;
   }
 
   Expected<void> message(const Queue& queue, int from, int to) {
-    const int sent = self_ == from ? size() : 0, received = self_ == to ? size() : 0;
+    const std::int64_t sent = self_ == from ? size() : 0, received = self_ == to ? size() : 0;
     return transport_.all_to_all(queue, Group::all, mine_->from(0, sent), only(to, sent),
                                  all_->from(0, received), only(from, received));
   }

@@ -23,8 +23,9 @@ Expected<std::vector<NameHash>> of_all_ranks(Transport& transport, std::string_v
   const NameHash mine = name_hash(name);
   const auto ranks = static_cast<std::size_t>(transport.ranks());
   std::vector<NameHash> all(ranks);
-  auto done = transport.all_gather(Group::all, mine.data(),
-                                   Counts(ranks, static_cast<int>(mine.size())), all[0].data());
+  auto done =
+      transport.all_gather(Group::all, mine.data(),
+                           Counts(ranks, static_cast<std::int64_t>(mine.size())), all[0].data());
   if (!done) return tl::unexpected(done.error());
   return all;
 }

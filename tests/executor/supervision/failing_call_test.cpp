@@ -13,7 +13,7 @@ namespace {
 class FailingTransport final : public Transport {
  public:
   explicit FailingTransport(int calls) : Transport(0, 1), left_(calls) {}
-  Expected<void> all_reduce(Group, float*, int, Reduction) override {
+  Expected<void> all_reduce(Group, float*, std::int64_t, Reduction) override {
     if (left_-- > 0) return {};
     return failure("", "MPI_Allreduce failed: MPI_ERR_OTHER: known error not in list");
   }
@@ -30,13 +30,13 @@ class FailingTransport final : public Transport {
     return lone_->all_to_all(group, to, to_counts, from, from_counts);
   }
   Expected<void> pass(Group group, RingWay way, const float* mine, float* received,
-                      int count) override {
+                      std::int64_t count) override {
     return lone_->pass(group, way, mine, received, count);
   }
-  Expected<void> send(int to, int way, const float* numbers, int count) override {
+  Expected<void> send(int to, int way, const float* numbers, std::int64_t count) override {
     return lone_->send(to, way, numbers, count);
   }
-  Expected<void> receive(int from, int way, float* numbers, int count) override {
+  Expected<void> receive(int from, int way, float* numbers, std::int64_t count) override {
     return lone_->receive(from, way, numbers, count);
   }
   Expected<void> wait_for_messages() override { return {}; }
