@@ -233,12 +233,14 @@ class RankRun {
 
 Expected<void> run_rank(const Setting& setting, const RunPlan& plan, const Program& program,
                         const RankLayout& layout, Transport& transport, Board& board) {
+  std::unique_ptr<Backend> backend;  // its end may wait for what hangs: first that is said
   const auto run = [&]() -> Expected<void> {
     try {
-      const auto backend =
+      auto made =
           make_backend(plan.backend, {setting, program, layout, transport, plan.alone >= 0});
-      if (!backend) return tl::unexpected(backend.error());
-      return RankRun(setting, plan, program, layout, transport, board, **backend).run();
+      if (!made) return tl::unexpected(made.error());
+      backend = *std::move(made);
+      return RankRun(setting, plan, program, layout, transport, board, *backend).run();
     } catch (const std::bad_alloc&) {
       return failure("", "has no memory left on its host");
     }

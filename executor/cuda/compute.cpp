@@ -450,6 +450,9 @@ std::vector<float> downloaded(const Queue& queue, const View& view) {
   if (numbers.empty()) return numbers;
   const Scratch floats(queue, view.rows, view.columns, ElementType::f32);
   convert(queue, *floats, view);
+  // A copy to memory that may be paged would wait for the stream itself, and ask nobody meanwhile.
+  wait_for(queue);
+  if (!queue.status.ok()) return numbers;
   queue.status.check(cudaMemcpyAsync(numbers.data(), floats->data, floats->bytes(),
                                      cudaMemcpyDeviceToHost, queue.stream),
                      "cudaMemcpyAsync");
@@ -458,9 +461,12 @@ std::vector<float> downloaded(const Queue& queue, const View& view) {
 }
 
 void upload(const Queue& queue, const View& view, const std::vector<float>& numbers) {
-  if (numbers.empty()) return;
+  if (numbers.empty() || !queue.status.ok()) return;
   const Scratch floats(queue, view.rows, view.columns, ElementType::f32);
-  // From memory that may be paged the call returns when it has read it.
+  // From memory that may be paged the call returns when it has read it. What is larger than the
+  // driver's own room it reads when the stream has come so far.
+  constexpr std::size_t kReadAtOnce = 64 * 1024;
+  if (floats->bytes() > kReadAtOnce) wait_for(queue);
   queue.status.check(cudaMemcpyAsync(floats->data, numbers.data(), floats->bytes(),
                                      cudaMemcpyHostToDevice, queue.stream),
                      "cudaMemcpyAsync");

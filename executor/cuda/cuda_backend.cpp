@@ -280,7 +280,10 @@ class CudaBackend final : public Backend {
   }
 
   // Until nothing runs: for what the host writes and reads, outside the lanes' order.
-  void settle() { status_.check(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); }
+  void settle() {
+    for (const auto& each : lanes_) wait_for(queue_of(each.first));
+    if (status_.ok()) status_.check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  }
 
   DeviceWork device_work(const Work& work, const DeviceOperands& operands, const Queue& queue) {
     return {*work.issued.operation,

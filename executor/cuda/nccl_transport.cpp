@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "executor/cuda/device_transport.h"
+#include "executor/cuda/status.h"
 #include "executor/memberships.h"
 #include "model/program/view.h"
 
@@ -46,7 +47,10 @@ class NcclTransport final : public DeviceTransport {
   }
   ~NcclTransport() override {
     // Not destroyed, which would wait for a peer that has gone: the work is done by now or lost.
+    // All at once, for an abort waits for what runs on the device, of other communicators too.
+    ncclGroupStart();
     for (ncclComm_t communicator : all_) ncclCommAbort(communicator);
+    ncclGroupEnd();
   }
   const Expected<void>& connected() const { return error_; }
 
@@ -167,7 +171,8 @@ class NcclTransport final : public DeviceTransport {
     all_.push_back(world);
     split_groups(world, program);
     split_ways(world, program);
-    return checked(result_, "ncclCommSplit");
+    if (result_ != ncclSuccess) return checked(result_, "ncclCommSplit");
+    return connect_ways();
   }
 
   void split_groups(ncclComm_t world, const Program& program) {
@@ -187,6 +192,26 @@ class NcclTransport final : public DeviceTransport {
     }
   }
 
+  // NCCL connects two ranks in the call of their first message, which thus waits for the peer's:
+  // two that send to each other before they receive would wait for ever. Here all ranks take the
+  // ways in one order.
+  Expected<void> connect_ways() {
+    if (ways_.empty()) return {};
+    void* byte = nullptr;
+    CudaStatus status;
+    status.check(cudaMalloc(&byte, 1), "cudaMalloc");
+    const int stage = layout_.coordinates(rank_).stage;
+    for (const auto& [way, pair] : ways_) {
+      if (pair == nullptr || !status.ok()) continue;
+      note(stage == std::get<0>(way) ? ncclSend(byte, 1, ncclUint8, 1, pair, nullptr)
+                                     : ncclRecv(byte, 1, ncclUint8, 0, pair, nullptr));
+    }
+    status.check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
+    status.check(cudaFree(byte), "cudaFree");
+    if (!status.ok()) return failure("", status.message());
+    return checked(result_, "ncclSend");
+  }
+
   ncclComm_t split(ncclComm_t world, int color, int key) {
     ncclComm_t made = nullptr;
     note(ncclCommSplit(world, color, key, &made, nullptr));
@@ -201,7 +226,7 @@ class NcclTransport final : public DeviceTransport {
 
   static bool are_alike(const Counts& counts) {
     return std::all_of(counts.begin(), counts.end(),
-                       [&](int count) { return count == counts.front(); });
+                       [&](std::int64_t count) { return count == counts.front(); });
   }
 
   // Of several calls the first that fails.

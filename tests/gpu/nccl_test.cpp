@@ -95,7 +95,7 @@ void expect_sums(Rank& rank) {
                    });
     }
     for (const Counts& counts : {Counts{20, 20}, Counts{20, 13}, Counts{5, 0}}) {
-      const int mine = counts[static_cast<std::size_t>(rank.host.rank())];
+      const std::int64_t mine = counts[static_cast<std::size_t>(rank.host.rank())];
       expect_alike(rank, type, counts[0] + counts[1], mine, "reduce-scatter",
                    [&](auto& by, const Queue& queue, const View& all, const View& part) {
                      return by.reduce_scatter(queue, of(by, rank), all, counts, part);
@@ -108,7 +108,7 @@ void expect_moves(Rank& rank) {
   const int self = rank.host.rank();
   for (const ElementType type : kAll) {
     for (const Counts& counts : {Counts{20, 20}, Counts{20, 13}, Counts{5, 0}}) {
-      const int mine = counts[static_cast<std::size_t>(self)];
+      const std::int64_t mine = counts[static_cast<std::size_t>(self)];
       expect_alike(rank, type, mine, counts[0] + counts[1], "all-gather",
                    [&](auto& by, const Queue& queue, const View& part, const View& all) {
                      return by.all_gather(queue, of(by, rank), part, counts, all);
@@ -212,6 +212,36 @@ TEST_F(NcclTransport, MovesInAGroupOfThePlanWhatTheHostMoves) {
 
 TEST_F(NcclTransport, SendsBetweenStagesWhatTheHostSends) {
   on_ranks(stages(), Group::all, [](Rank& rank) { expect_messages(rank); });
+}
+
+// As where micro-batches go both ways. NCCL connects two ranks in the call of their first message,
+// which waits for the peer's: it is called before these.
+TEST_F(NcclTransport, SendsBothWaysBeforeEitherReceives) {
+  PlanRequest both_ways = stages();
+  both_ways.schedule = "dualpipe";
+  on_ranks(both_ways, Group::all, [](Rank& rank) {
+    if (rank.nccl == nullptr) return;
+    const int other = 1 - rank.host.rank(), way = static_cast<int>(Phase::forward);
+    cudaStream_t sending = nullptr;
+    rank.status.check(cudaStreamCreateWithFlags(&sending, cudaStreamNonBlocking),
+                      "cudaStreamCreateWithFlags");
+    const Queue sends{rank.status, sending, rank.memory.pool()};
+    const Queue receives{rank.status, rank.stream, rank.memory.pool()};
+    const std::vector<float> mine = rank.numbers(23, 3);
+    std::vector<float> theirs = mine;
+    ASSERT_TRUE(rank.host.send(other, way, mine.data(), 23));
+    ASSERT_TRUE(rank.host.receive(other, way, theirs.data(), 23));
+    {
+      const Scratch from(sends, 23, 1, ElementType::f32), into(receives, 23, 1, ElementType::f32);
+      upload(sends, *from, mine);
+      ASSERT_TRUE(rank.nccl->send(sends, other, way, *from));
+      ASSERT_TRUE(rank.nccl->receive(receives, other, way, *into));
+      EXPECT_EQ(downloaded(receives, *into), theirs);
+    }
+    EXPECT_TRUE(rank.status.ok()) << rank.status.message();
+    cudaStreamSynchronize(sending);
+    cudaStreamDestroy(sending);
+  });
 }
 
 #ifdef TRAINYARD_EMULATED

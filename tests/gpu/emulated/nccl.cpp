@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,8 +51,16 @@ class Meeting {
     return found;
   }
 
-  void send(int from, int to, Bytes bytes) {
+  // The two are connected in the call of their first message, for which the receiver must be in
+  // its own.
+  void expect(int from, int to) {
     const std::lock_guard lock(mutex_);
+    expected_.insert({from, to});
+    arrived_.notify_all();
+  }
+  void send(int from, int to, Bytes bytes) {
+    std::unique_lock lock(mutex_);
+    arrived_.wait(lock, [&] { return expected_.contains({from, to}); });
     messages_[{from, to}].push_back(std::move(bytes));
     arrived_.notify_all();
   }
@@ -77,6 +86,7 @@ class Meeting {
   std::barrier<> barrier_;
   std::mutex mutex_;
   std::condition_variable arrived_;
+  std::set<std::pair<int, int>> expected_;
   std::map<std::pair<int, int>, std::deque<Bytes>> messages_;
   std::map<std::string, std::shared_ptr<Meeting>> parts_;
 };
@@ -286,6 +296,7 @@ ncclResult_t ncclSend(const void* from, size_t count, ncclDataType_t type, int p
 }
 ncclResult_t ncclRecv(void* to, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                       cudaStream_t) {
+  comm->meeting->expect(peer, comm->rank);
   return run_or_keep(false, [=] {
     const Bytes bytes = comm->meeting->receive(peer, comm->rank);
     if (bytes.size() != count * size_of(type)) return ncclInvalidUsage;
