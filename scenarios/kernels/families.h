@@ -1,6 +1,6 @@
 // The families of measured kernels, one entry each: how a row of its table is read, how a device's
 // parameters are fitted to the rows, and how stored parameters are scored against them. A new
-// family is a new entry.
+// family is an entry, a sample type and a fit.
 #pragma once
 
 #include <cstdint>
