@@ -37,18 +37,17 @@ double attention(const Transformer& model) {
 
 }  // namespace
 
-UpdateFlop update_flop(const Optimizer& optimizer, const Transformer& transformer, LayerKind kind) {
+UpdateFlop update_flop(const Optimizer& optimizer, const Transformer& model, LayerKind kind) {
   const double steps = optimizer.orthogonalisation_steps;
   if (steps == 0) return {};
-  UpdateFlop flop{.dense = attention(transformer)};
-  if (kind.mtp) flop.dense += iteration(transformer.hidden_size, 2.0 * transformer.hidden_size);
+  UpdateFlop flop{.dense = attention(model)};
+  if (kind.mtp) flop.dense += iteration(model.hidden_size, 2.0 * model.hidden_size);
   if (!kind.moe) {
-    flop.dense += mlp(transformer, static_cast<double>(transformer.ffn_size));
+    flop.dense += mlp(model, static_cast<double>(model.ffn_size));
   } else {
-    const auto expert = static_cast<double>(transformer.expert_ffn_size);
-    flop.experts = transformer.experts * mlp(transformer, expert);
-    if (transformer.shared_experts > 0)
-      flop.dense += mlp(transformer, shared_expert_width(transformer));
+    const auto expert = static_cast<double>(model.expert_ffn_size);
+    flop.experts = model.experts * mlp(model, expert);
+    if (model.shared_experts > 0) flop.dense += mlp(model, shared_expert_width(model));
   }
   return {steps * flop.dense, steps * flop.experts};
 }

@@ -15,6 +15,6 @@ struct UpdateFlop {
 };
 
 // Of one layer, all of its matrices whole; 0 for an optimizer that works element by element.
-UpdateFlop update_flop(const Optimizer& optimizer, const Transformer& transformer, LayerKind kind);
+UpdateFlop update_flop(const Optimizer& optimizer, const Transformer& model, LayerKind kind);
 
 }  // namespace trainyard

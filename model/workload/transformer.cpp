@@ -63,89 +63,89 @@ void add_experts(const Transformer& model, LayerParameters& layer) {
 
 }  // namespace
 
-LayerKind layer_kind(const Transformer& transformer, int layer) {
-  if (layer >= transformer.layers) return mtp_kind(transformer);
+LayerKind layer_kind(const Transformer& model, int layer) {
+  if (layer >= model.layers) return mtp_kind(model);
   const int ordinal = layer + 1;
-  const bool moe = transformer.experts > 0 && layer >= transformer.dense_layers &&
-                   ordinal % transformer.moe_every == 0;
-  const int every = transformer.full_attention_every;
+  const bool moe =
+      model.experts > 0 && layer >= model.dense_layers && ordinal % model.moe_every == 0;
+  const int every = model.full_attention_every;
   const bool full = every > 0 && ordinal % every == 0;
-  return {moe, transformer.sliding_window > 0 && !full};
+  return {moe, model.sliding_window > 0 && !full};
 }
 
-LayerKind mtp_kind(const Transformer& transformer) {
-  LayerKind kind = layer_kind(transformer, transformer.layers - 1);
+LayerKind mtp_kind(const Transformer& model) {
+  LayerKind kind = layer_kind(model, model.layers - 1);
   kind.mtp = true;
   return kind;
 }
 
-int query_head_dim(const Transformer& transformer) {
-  if (!transformer.latent_attention) return transformer.head_dim;
-  return transformer.latent_attention->nope_head_dim + transformer.latent_attention->rope_head_dim;
+int query_head_dim(const Transformer& model) {
+  if (!model.latent_attention) return model.head_dim;
+  return model.latent_attention->nope_head_dim + model.latent_attention->rope_head_dim;
 }
 
-int value_head_dim(const Transformer& transformer) {
-  if (!transformer.latent_attention) return transformer.head_dim;
-  return transformer.latent_attention->value_head_dim;
+int value_head_dim(const Transformer& model) {
+  if (!model.latent_attention) return model.head_dim;
+  return model.latent_attention->value_head_dim;
 }
 
-double shared_expert_width(const Transformer& transformer) {
-  return static_cast<double>(transformer.shared_experts) *
-         static_cast<double>(transformer.shared_expert_ffn_size);
+double shared_expert_width(const Transformer& model) {
+  return static_cast<double>(model.shared_experts) *
+         static_cast<double>(model.shared_expert_ffn_size);
 }
 
-LayerParameters layer_parameters(const Transformer& transformer, LayerKind kind) {
-  const double h = transformer.hidden_size;
+LayerParameters layer_parameters(const Transformer& model, LayerKind kind) {
+  const double h = model.hidden_size;
   LayerParameters layer;
-  layer.replicated = 2 * norm_parameters(transformer) + when(transformer.biases, h);
-  if (transformer.latent_attention) {
-    add_latent_attention(transformer, layer);
+  layer.replicated = 2 * norm_parameters(model) + when(model.biases, h);
+  if (model.latent_attention) {
+    add_latent_attention(model, layer);
   } else {
-    add_attention(transformer, layer);
+    add_attention(model, layer);
   }
-  layer.attention_sharded += when(transformer.attention_sinks, transformer.attention_heads);
+  layer.attention_sharded += when(model.attention_sinks, model.attention_heads);
   if (kind.moe) {
-    add_experts(transformer, layer);
+    add_experts(model, layer);
   } else {
-    layer.mlp_sharded = mlp_sharded(transformer, static_cast<double>(transformer.ffn_size));
-    layer.replicated += when(transformer.biases, h);
+    layer.mlp_sharded = mlp_sharded(model, static_cast<double>(model.ffn_size));
+    layer.replicated += when(model.biases, h);
   }
   if (kind.mtp) {
     layer.mtp_projection = 2 * h * h;
-    layer.replicated += 2 * norm_parameters(transformer);
+    layer.replicated += 2 * norm_parameters(model);
   }
   return layer;
 }
 
-EndParameters end_parameters(const Transformer& transformer, std::int64_t sequence_length) {
-  const double h = transformer.hidden_size;
-  const double matrix = static_cast<double>(transformer.vocabulary) * h;
+EndParameters end_parameters(const Transformer& model, std::int64_t sequence_length) {
+  const double h = model.hidden_size;
+  const double matrix = static_cast<double>(model.vocabulary) * h;
   EndParameters ends;
   ends.embedding = matrix;
-  ends.positions = when(transformer.learned_positions, static_cast<double>(sequence_length) * h);
-  ends.head = when(!transformer.tied_embeddings, matrix);
-  ends.final_norm = (1 + transformer.mtp_layers) * norm_parameters(transformer);
+  ends.positions = when(model.learned_positions, static_cast<double>(sequence_length) * h);
+  ends.head = when(!model.tied_embeddings, matrix);
+  ends.final_norm = (1 + model.mtp_layers) * norm_parameters(model);
   return ends;
 }
 
-double parameter_count(const Transformer& transformer, std::int64_t sequence_length) {
-  double sum = end_parameters(transformer, sequence_length).total();
-  for (int layer = 0; layer < layers_with_mtp(transformer); ++layer) {
-    sum += layer_parameters(transformer, layer_kind(transformer, layer)).total();
+double parameter_count(const Transformer& model, std::int64_t sequence_length) {
+  double sum = end_parameters(model, sequence_length).total();
+  for (int layer = 0; layer < layers_with_mtp(model); ++layer) {
+    sum += layer_parameters(model, layer_kind(model, layer)).total();
   }
   return sum;
 }
 
-double active_parameter_count(const Transformer& transformer, std::int64_t sequence_length) {
+double active_parameter_count(const Transformer& model, std::int64_t sequence_length) {
   double idle = 0;
-  for (int layer = 0; layer < layers_with_mtp(transformer); ++layer) {
-    const LayerKind kind = layer_kind(transformer, layer);
+  for (int layer = 0; layer < layers_with_mtp(model); ++layer) {
+    const LayerKind kind = layer_kind(model, layer);
     if (!kind.moe) continue;
-    const LayerParameters parameters = layer_parameters(transformer, kind);
-    idle += (parameters.experts + parameters.expert_biases) / transformer.experts *
-            (transformer.experts - transformer.experts_per_token);
+    const LayerParameters parameters = layer_parameters(model, kind);
+    idle += (parameters.experts + parameters.expert_biases) / model.experts *
+            (model.experts - model.experts_per_token);
   }
-  return parameter_count(transformer, sequence_length) - idle;
+  return parameter_count(model, sequence_length) - idle;
 }
 
 }  // namespace trainyard

@@ -57,7 +57,7 @@ struct Transformer {
   int dense_layers = 0;  // leading layers with the dense MLP
   int moe_every = 1;     // beyond them, layer i (0-based) is MoE when (i + 1) % moe_every == 0
 
-  // D, beside `layers`: each predicts one token further on, from the hidden state of the one before
+  // Beside `layers`: each predicts one token further on, from the hidden state of the one before
   // it and the embedding of the token that was to be predicted there.
   int mtp_layers = 0;
 };
@@ -76,26 +76,24 @@ constexpr int index_of(LayerKind kind) {
 }
 
 // MTP layers are those behind the last. Requires: 0 <= layer < layers + mtp_layers.
-LayerKind layer_kind(const Transformer& transformer, int layer);
-LayerKind mtp_kind(const Transformer& transformer);
-inline LayerKind layer_kind_at(const Transformer& transformer, int index) {
-  return index == kMtpKind ? mtp_kind(transformer) : LayerKind{index >= 2, index % 2 == 1};
+LayerKind layer_kind(const Transformer& model, int layer);
+LayerKind mtp_kind(const Transformer& model);
+inline LayerKind layer_kind_at(const Transformer& model, int index) {
+  return index == kMtpKind ? mtp_kind(model) : LayerKind{index >= 2, index % 2 == 1};
 }
-inline int layers_with_mtp(const Transformer& transformer) {
-  return transformer.layers + transformer.mtp_layers;
-}
+inline int layers_with_mtp(const Transformer& model) { return model.layers + model.mtp_layers; }
 
 // Whether the last stage of a pipeline needs the embedding too.
-inline bool shares_embedding(const Transformer& transformer) {
-  return transformer.tied_embeddings || transformer.mtp_layers > 0;
+inline bool shares_embedding(const Transformer& model) {
+  return model.tied_embeddings || model.mtp_layers > 0;
 }
 
 // Elements of one query (= key) head and of one value head.
-int query_head_dim(const Transformer& transformer);
-int value_head_dim(const Transformer& transformer);
+int query_head_dim(const Transformer& model);
+int value_head_dim(const Transformer& model);
 
 // Width of the shared experts together: they run as one dense MLP.
-double shared_expert_width(const Transformer& transformer);
+double shared_expert_width(const Transformer& model);
 
 // Parameters of one layer, by how a plan shards them (handbook §2 and §12.1). Whole tensors, not
 // shards. The bias of a row-parallel projection is replicated where its matrix is sharded.
@@ -113,7 +111,7 @@ struct LayerParameters {
            replicated;
   }
 };
-LayerParameters layer_parameters(const Transformer& transformer, LayerKind kind);
+LayerParameters layer_parameters(const Transformer& model, LayerKind kind);
 
 // Parameters of the embedding (V·h), the learned positions (s·h or 0), the output head (V·h; 0 when
 // tied) and the final norms: MTP layers share embedding and head, but have a norm each before it.
@@ -124,11 +122,11 @@ struct EndParameters {
   double final_norm = 0;
   double total() const { return embedding + positions + head + final_norm; }
 };
-EndParameters end_parameters(const Transformer& transformer, std::int64_t sequence_length);
+EndParameters end_parameters(const Transformer& model, std::int64_t sequence_length);
 
 // All parameters, and those that take part in the forward pass of one token (k of the E experts;
 // embedding and head counted). Handbook §2.
-double parameter_count(const Transformer& transformer, std::int64_t sequence_length);
-double active_parameter_count(const Transformer& transformer, std::int64_t sequence_length);
+double parameter_count(const Transformer& model, std::int64_t sequence_length);
+double active_parameter_count(const Transformer& model, std::int64_t sequence_length);
 
 }  // namespace trainyard

@@ -124,7 +124,7 @@ std::vector<Field<Transformer>> model_fields() {
       flag("router_correction_bias", &T::router_correction_bias,
            "a bias an expert in the router (DeepSeek-V3)"),
       count("mtp_layers", &T::mtp_layers,
-            "D: multi-token prediction, a layer and a use of the head for each further token",
+            "multi-token prediction: a layer and a use of the head for each further token",
             kMtpLayers),
   };
 }
