@@ -153,14 +153,13 @@ LeastSquaresFit fit_least_squares(const ResidualFunction& residual_function,
   state.r = problem.residuals(state.x);
   state.cost = problem.cost(state.r);
   double damping = kFirstDamping;
-  int iterations = 0;
-  for (; iterations < options.most_iterations; ++iterations) {
+  for (int i = 0; i < options.most_iterations; ++i) {
     const double before = state.cost;
     if (!improve(problem, state, damping) || before - state.cost <= options.tolerance * before) {
       break;
     }
   }
-  return {problem.parameters(state.x), state.cost, iterations};
+  return {problem.parameters(state.x), state.cost};
 }
 
 LeastSquaresFit fit_least_squares_from(const ResidualFunction& residual_function,

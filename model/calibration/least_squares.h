@@ -28,7 +28,6 @@ struct LeastSquaresOptions {
 struct LeastSquaresFit {
   std::vector<double> parameters;
   double cost = 0;  // of the loss above
-  int iterations = 0;
 };
 
 // Fills `residuals` for `parameters`, which are inside their bounds.

@@ -10,7 +10,6 @@
 #include "scenarios/interchange/known_hardware.h"
 #include "scenarios/json/json_document.h"
 #include "scenarios/kernels/report.h"
-#include "scenarios/kernels/tables.h"
 #include "scenarios/machine/device_document.h"
 
 namespace trainyard {
@@ -123,13 +122,6 @@ class Reader {
   std::set<std::string> hosts_, ranks_;
 };
 
-Expected<KernelTable> read_table(const ForeignFile& file, std::string& product) {
-  Reader reader(file);
-  if (auto done = reader.read(); !done) return tl::unexpected(done.error());
-  product = reader.product;
-  return parse_kernel_table(reader.table, file.name);
-}
-
 std::string curves_in_words(const Device& device) {
   std::string text;
   for (const CollectiveCurve& curve : device.collectives) {
@@ -145,28 +137,28 @@ std::string curves_in_words(const Device& device) {
 }  // namespace
 
 Expected<NcclTests> read_nccl_tests(const ForeignFile& file) {
-  NcclTests tests;
-  auto table = read_table(file, tests.product);
+  Reader reader(file);
+  if (auto done = reader.read(); !done) return tl::unexpected(done.error());
+  auto table = parse_kernel_table(reader.table, file.name);
   if (!table) return tl::unexpected(table.error());
-  tests.samples = std::get<std::vector<CollectiveSample>>(std::move(table->samples));
-  return tests;
+  return NcclTests{std::move(*table), reader.product};
 }
 
 Expected<Imported> import_nccl_tests(const ForeignFile& file, const std::string& device,
                                      std::string_view date) {
-  std::string product;
-  const auto table = read_table(file, product);
-  if (!table) return tl::unexpected(table.error());
-  const std::string name = device.empty() ? std::string(catalog_name_of_product(product)) : device;
+  const auto tests = read_nccl_tests(file);
+  if (!tests) return tl::unexpected(tests.error());
+  const std::string name =
+      device.empty() ? std::string(catalog_name_of_product(tests->product)) : device;
   if (name.empty()) {
     return file.error(
         fmt::format("found the device {}, which the catalog does not have; allowed: "
                     "--device NAME",
-                    shown(std::string_view(product))));
+                    shown(std::string_view(tests->product))));
   }
   const auto base = read_device(name, "--device");
   if (!base) return tl::unexpected(base.error());
-  auto fit = fit_kernels(base->device, {*table}, date, [](double) {});
+  auto fit = fit_kernels(base->device, {tests->table}, date, [](double) {});
   if (!fit) return tl::unexpected(fit.error());
   Imported imported{device_document(fit->device, *base, fit->provenance),
                     fmt::format("{}: {}", name, curves_in_words(fit->device)),

@@ -5,16 +5,16 @@
 #pragma once
 
 #include <string>
-#include <vector>
+#include <string_view>
 
-#include "model/calibration/kernel_samples.h"
 #include "scenarios/interchange/foreign_file.h"
 #include "scenarios/interchange/imported.h"
+#include "scenarios/kernels/tables.h"
 
 namespace trainyard {
 
 struct NcclTests {
-  std::vector<CollectiveSample> samples;
+  KernelTable table;    // of collectives
   std::string product;  // "NVIDIA H100 80GB HBM3"; empty: not said
 };
 Expected<NcclTests> read_nccl_tests(const ForeignFile& file);

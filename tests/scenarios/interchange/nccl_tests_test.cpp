@@ -45,6 +45,10 @@ std::string printed(const std::string& program, int ranks, const std::string& pr
   return text + "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 100.0\n";
 }
 
+const std::vector<CollectiveSample>& samples_of(const NcclTests& tests) {
+  return std::get<std::vector<CollectiveSample>>(tests.table.samples);
+}
+
 std::string nccl_tests_refusal(const std::string& text) {
   return line_of(read_nccl_tests(foreign(text)).error());
 }
@@ -54,11 +58,12 @@ TEST(NcclTests, ReadsTheOutOfPlaceTimes) {
       read_nccl_tests(foreign(printed("all_reduce_perf", 8, "NVIDIA H100 80GB HBM3")));
   ASSERT_TRUE(read.has_value()) << line_of(read.error());
   EXPECT_EQ(read->product, "NVIDIA H100 80GB HBM3");
-  ASSERT_EQ(read->samples.size(), 21u);
-  EXPECT_EQ(read->samples.front().operation, CollectiveOperation::all_reduce);
-  EXPECT_EQ(read->samples.front().gpus, 8);
-  EXPECT_DOUBLE_EQ(read->samples.front().bytes.value(), 1024);
-  EXPECT_NEAR(read->samples.front().time.value(), seconds_of(1024), 1e-8);
+  const std::vector<CollectiveSample>& samples = samples_of(*read);
+  ASSERT_EQ(samples.size(), 21u);
+  EXPECT_EQ(samples.front().operation, CollectiveOperation::all_reduce);
+  EXPECT_EQ(samples.front().gpus, 8);
+  EXPECT_DOUBLE_EQ(samples.front().bytes.value(), 1024);
+  EXPECT_NEAR(samples.front().time.value(), seconds_of(1024), 1e-8);
 }
 
 // Two tests in one file; the document is read back, and its curves give the times within 2 %.
@@ -73,7 +78,7 @@ TEST(NcclTests, FitADevicesCurves) {
   const auto device = read_device(file, "test");
   ASSERT_TRUE(device.has_value()) << line_of(device.error());
   const auto tests = read_nccl_tests(foreign(both)).value();
-  for (const CollectiveSample& sample : tests.samples) {
+  for (const CollectiveSample& sample : samples_of(tests)) {
     EXPECT_NEAR(
         collective_sample_time(device->device, sample).value() / seconds_of(sample.bytes.value()),
         1, 0.02)
