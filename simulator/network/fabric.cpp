@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <limits>
 #include <numeric>
 
 #include "model/cluster/topology_graph.h"
@@ -12,8 +11,6 @@
 
 namespace trainyard {
 namespace {
-
-constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 
 bool is_switch(VertexKind kind) { return kind == VertexKind::leaf || kind == VertexKind::spine; }
 
@@ -103,8 +100,8 @@ void Fabric::seat_devices() {
     const auto first_port = static_cast<std::uint32_t>(ports_.size());
     add_ports(device, root);
     seats_.push_back({.hub = hub,
-                      .to_hub = hub == kNone ? kNoLink : link(device, hub),
-                      .at_root = root != kNone,
+                      .to_hub = hub == Routes::kNone ? kNoLink : link(device, hub),
+                      .at_root = root != Routes::kNone,
                       .first_port = first_port,
                       .ports = static_cast<std::uint32_t>(ports_.size()) - first_port});
   }
@@ -112,8 +109,8 @@ void Fabric::seat_devices() {
 
 // NICs hang on the device, or on its PCIe root.
 void Fabric::add_ports(std::uint32_t device, std::uint32_t root) {
-  const std::uint32_t at = root == kNone ? device : root;
-  const std::int32_t to_root = root == kNone ? kNoLink : link(device, root);
+  const std::uint32_t at = root == Routes::kNone ? device : root;
+  const std::int32_t to_root = root == Routes::kNone ? kNoLink : link(device, root);
   for (const Step step : steps(at)) {
     if (!is(step.to, VertexKind::nic)) continue;
     const std::uint32_t leaf = routes_.switch_of(step.to);
@@ -130,8 +127,8 @@ void Fabric::find_domains() {
     const std::uint32_t hub = seats_[device].hub;
     const auto next = static_cast<int>(domains_.size());
     int& domain = domain_[device];
-    domain = hub != kNone ? by_hub.try_emplace(hub, next).first->second
-                          : by_node.try_emplace(domain, next).first->second;
+    domain = hub != Routes::kNone ? by_hub.try_emplace(hub, next).first->second
+                                  : by_node.try_emplace(domain, next).first->second;
     if (domain == next) domains_.emplace_back();
     std::vector<std::uint32_t>& members = domains_[static_cast<std::size_t>(domain)];
     place_.push_back(static_cast<std::int32_t>(members.size()));
@@ -255,7 +252,7 @@ std::uint32_t Fabric::first_of(std::uint32_t vertex, VertexKind kind) const {
   for (const Step step : steps(vertex)) {
     if (is(step.to, kind)) return step.to;
   }
-  return kNone;
+  return Routes::kNone;
 }
 
 // The first of several; from its other end it is the first one too.
@@ -349,7 +346,7 @@ void Fabric::number_slots() {
         number_link(port.to_nic, shape);
         number_link(port.to_switch, shape);
       }
-      if (seats_[device].hub != kNone) continue;
+      if (seats_[device].hub != Routes::kNone) continue;
       for (const Step step : steps(device)) number_link(step.link, shape);
     }
     const bool again = shape == last;
@@ -461,7 +458,7 @@ void Fabric::append_closing_hop(std::span<const std::int32_t> members, int last,
 void Fabric::append_inside(std::span<const std::int32_t> block, std::uint32_t from,
                            std::uint32_t to, const TransferRound& round,
                            std::vector<LinkUse>& uses) const {
-  const bool mesh = seats_[from].hub == kNone;
+  const bool mesh = seats_[from].hub == Routes::kNone;
   if (!mesh || round.way != Way::all_links || block.size() < 2) {
     add_inside(uses, from, to, round.overhead);
     return;
@@ -504,7 +501,7 @@ void Fabric::append_between_switches(std::uint32_t from, std::uint32_t to,
 // Over the switch or root that both hang on; up to it and back where they are the same.
 void Fabric::add_inside(std::vector<LinkUse>& uses, std::uint32_t from, std::uint32_t to,
                         double share) const {
-  if (seats_[from].hub == kNone) {
+  if (seats_[from].hub == Routes::kNone) {
     add(uses, link(from, to), share);
     return;
   }

@@ -82,7 +82,7 @@ class Fabric {
   };
   // What a device hangs on.
   struct Seat {
-    std::uint32_t hub = 0;  // NVLink switch or PCIe root; kNone in a mesh
+    std::uint32_t hub = 0;  // NVLink switch or PCIe root; Routes::kNone in a mesh
     std::int32_t to_hub = kNoLink;
     bool at_root = false;  // of PCIe
     std::uint32_t first_port = 0, ports = 0;
