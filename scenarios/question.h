@@ -23,8 +23,7 @@ enum class NodeKinds { alike, any };
 Expected<Question> read_question(const std::filesystem::path& file,
                                  NodeKinds nodes = NodeKinds::alike);
 
-// The plan that the scenario asks for, complete, with schedule and recompute `auto`
-// decided.
+// The plan that the scenario asks for, complete, with schedule and recompute `auto` decided.
 Expected<Plan> requested_plan(const Scenario& scenario, const PreparedJob& job);
 
 // The planner's options for a scenario: its `planner` section, and the keys of its plan, if it has

@@ -10,7 +10,7 @@
 
 namespace trainyard {
 
-// Kinds of documents: scenario, model, device, node, fabric, stack.
+// Kinds of documents: scenario, model, device, node, fabric, stack, passes, profile, sweep.
 std::vector<std::string_view> document_kinds();
 
 // `trainyard schema KIND`; the files of scenarios/schema/.

@@ -65,8 +65,7 @@ std::string choices_table(std::vector<PlanColumn> labels, const std::vector<cons
                           const Style& style);
 
 // Of a Pareto front those that were played or gain at least a hundredth of the second objective on
-// the one before:
-// the others look the same to a reader.
+// the one before: the others look the same to a reader.
 std::vector<Candidate> distinct_plans(const Question& question, std::vector<Candidate> front,
                                       const PlanOrder& order);
 

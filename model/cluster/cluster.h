@@ -23,12 +23,13 @@ enum class FabricRouting {
   valiant        // dragonfly: over every third group, evenly
 };
 
-// One cable, or a bundle of them, of a fabric drawn by hand.
+// What a cable of a fabric drawn by hand ends in.
 struct FabricEnd {
   bool node = false;  // else a switch
   int index = 0;
   friend bool operator==(const FabricEnd&, const FabricEnd&) = default;
 };
+// One cable, or a bundle of them, of a fabric drawn by hand.
 struct FabricLink {
   FabricEnd from, to;
   BytesPerSecond bandwidth;

@@ -20,8 +20,9 @@ struct MemoryByKind {
   Bytes gradients;
   Bytes optimizer;
   Bytes activations;  // kept for backward by the micro-batches in flight
-  Bytes
-      recomputation;  // a layer's activations while it is recomputed; a chunk's till its halves end
+  // A layer's activations while it is recomputed; a chunk's until both halves of its backward pass
+  // have ended.
+  Bytes recomputation;
   Bytes logits;
   Bytes buffers;        // gathered parameters, buckets, activations' gradients, GEMM workspace
   Bytes runtime;        // context, communicators

@@ -1,6 +1,7 @@
 // The operators of one transformer layer on one rank, written once: their shapes under TP, SP, CP,
 // EP and ETP, their FLOP, the memory traffic of those that are bound by it, and what each keeps for
-// the backward pass. Cost, memory, FLOP counts and (later) the lowering all read this list.
+// the backward pass. Cost, memory and FLOP counts read this list, and a program's operations are
+// priced by it (model/program/price.h).
 //
 // Handbook §3, §4, §7. Figures are of one micro-batch (b sequences, n = b·s/c tokens), forward
 // unless named otherwise. Communication is not in the list: it belongs to the plan

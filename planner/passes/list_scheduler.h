@@ -1,5 +1,5 @@
 // Greedy list scheduling of one pipeline step: stages take their next pass in the order of time, by
-// a policy. Internal to planner/pass_order.
+// a policy. Internal to planner/passes.
 #pragma once
 
 #include <queue>

@@ -1,5 +1,5 @@
 // Pass lists improved by moving single passes to other places of their stage's list. Internal to
-// planner/pass_order.
+// planner/passes.
 #pragma once
 
 #include <functional>

@@ -104,9 +104,9 @@ Shape stage_recompute_shape();
 
 // Sizes that a cluster and a planner section may have; `place` holds their `nodes`.
 Expected<void> check_size(const Cluster& cluster, const Place& place);
-// The sizes of the planner section, when all else is read.
 // A plan with ZeRO on a stack that has none runs on the one that the stack names (`zero_stack`).
 Expected<void> choose_zero_stack(Scenario& scenario, const Place& place);
+// The sizes of the planner section, when all else is read.
 Expected<void> check_sizes(const Scenario& scenario, const Place& place);
 
 // The config at `path`, as the document at `place` means it.

@@ -1,5 +1,5 @@
 // What a value of a document may look like. One description feeds four readers: `check` (and its
-// error line), the JSON Schema, the documentation and, later, the forms of the GUI.
+// error line), the JSON Schema, the documentation and the forms of the GUI (scenarios/form.h).
 #pragma once
 
 #include <cstdint>

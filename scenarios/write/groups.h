@@ -15,7 +15,7 @@
 
 namespace trainyard {
 
-// "pipeline", "replicas", "alone".
+// "pipeline", "replicas", "together", "alone".
 std::string_view name_of(GroupUse use);
 
 // The groups that no plan can use: their devices do not compute in the precision of the training.

@@ -1,10 +1,9 @@
 // Collectives and messages on the links of the fabric, at one of two grains.
 //
 // *Collective*: a call is a row of phases (simulator/phases.h), each one flow over all its links; a
-// folded graph is played at this grain only. *Message*: every transfer of every
-// repeat of every round is a flow of its own, followed by its latency. Alone, both take as long as
-// the closed forms of handbook §6; with other traffic links are shared
-// (simulator/network/flow_network.h).
+// folded graph is played at this grain only. *Message*: every transfer of every repeat of every
+// round is a flow of its own, followed by its latency. Alone, both take as long as the closed forms
+// of handbook §6; with other traffic links are shared (simulator/network/flow_network.h).
 #pragma once
 
 #include <cstdint>

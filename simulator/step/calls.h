@@ -1,8 +1,9 @@
 // The calls of a program: for every operation of a block that communicates, the algorithm that
-// carries it and what it takes beyond that algorithm's closed form. Where the stack overlaps
-// tensor- parallel or expert exchanges, the calibrated share that its fused kernels hide is taken
-// off the call, and the rest stands among the kernels. So it is with experts' exchanges in a pair
-// of passes that a schedule runs side by side. Internal to the way from a program to a task graph.
+// carries it and what it takes beyond that algorithm's closed form. Where the stack overlaps the
+// exchanges of tensor parallelism or of experts, the calibrated share that its fused kernels hide
+// is taken off the call, and the rest stands among the kernels. So it is with experts' exchanges in
+// a pair of passes that a schedule runs side by side. Internal to the way from a program to a task
+// graph.
 #pragma once
 
 #include <vector>
