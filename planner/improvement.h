@@ -19,10 +19,12 @@ namespace trainyard {
 struct Improvement {
   Candidate candidate;
   Plan of;  // the plan that was changed
-  // What was; of `order` a pass list, or another named schedule or number of chunks.
-  bool layers = false, recompute = false, order = false;
-  bool placement = false, sharding = false;  // and of where ranks and states lie
-  Seconds bound;  // of the step with these degrees, whatever else of this is changed
+  // What was changed in it.
+  bool layers = false, recompute = false;  // of each stage
+  bool order = false;      // a pass list, another named schedule or number of chunks
+  bool placement = false;  // the order of the ranks
+  bool sharding = false;   // the sharding group
+  Seconds bound;           // of the step with these degrees, whatever else of this is changed
 };
 
 constexpr std::size_t kMostImproved = 5;

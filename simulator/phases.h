@@ -39,8 +39,8 @@ class PhasedCall {
   std::size_t size() const { return parts_.size(); }
   Seconds latency(std::size_t phase) const { return parts_[phase].latency * stretch_; }
   Bytes bytes(std::size_t phase) const { return parts_[phase].bytes * stretch_; }
-  // Between any members the same part of the bytes, so that the links are the same. May say no
-  // where they are.
+  // Whether both phases send the same share of their bytes between the same members, and so load
+  // the same links alike. Never wrongly yes; may be no where they do load them alike.
   bool moves_alike(std::size_t phase, const PhasedCall& other, std::size_t other_phase) const;
   // Of a phase of one group; a link may occur more than once. Requires: a group with these links.
   void append_links(std::size_t phase, Fabric& fabric, GroupView group,

@@ -23,9 +23,10 @@ inline bool is_one_run(GroupShape group) { return group.run == 0 || group.run ==
 // Members of a group in every aligned block of so many ranks.
 int members_within(GroupShape group, int ranks);
 
-// Partners at distance 1, 2, 4, … meet each other on the links between switches. How many times as
-// long messages between domains take for it as at the bandwidth that the closed form has for them:
-// 1 where NICs decide; less where fewer messages meet than there.
+// How much contention on the links between switches slows each algorithm's messages between
+// domains, whose partners stand at distance 1, 2, 4, …: their time over that at the bandwidth named
+// beside the field. 1: the NICs are the bottleneck; below 1: fewer messages share a link than that
+// bandwidth assumes.
 struct Crowding {
   double halving = 1;   // recursive halving or doubling of shares, at `across_all_to_all`
   double doubling = 1;  // the whole message in every round, at `across_all_to_all`

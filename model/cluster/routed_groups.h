@@ -7,9 +7,9 @@
 // dimension by dimension and a hash as even shares. Every round lasts as long as it does for the
 // slowest sibling: where siblings meet unlike loads, one may be ahead of that. An all-to-all is
 // counted switch by switch (in a torus beyond kMostInTorus pairs dimension by dimension): exact up
-// to kMostPairs pairs; beyond them some distances, spread evenly over the group, stand for all, and
-// a hash for even shares, as many flows make them. In a torus one group stands for all that lie to
-// the links as it does.
+// to kMostPairs pairs. Beyond them, some distances, spread evenly over the group, stand for all of
+// them, and a hash is taken to give each way an even share, as it nearly does with many flows. In a
+// torus one group stands for all that lie to the links as it does.
 #pragma once
 
 #include <atomic>

@@ -18,16 +18,15 @@ namespace trainyard {
 struct DataParallelCost {
   PassTimes microbatch;  // in every pass: ZeRO-3's gathers, reductions of every micro-batch
   Seconds at_ends;       // of that, before the first and behind the last unit of its pass
-  // Once a step: weights gathered late, gradients not yet reduced; what the last micro-batch's
-  // passes lose to reductions, and of gathers how long they go on beside the first one's passes and
-  // what those lose in a second of it.
-  Seconds start, end;
-  Seconds update;  // weights gathered behind it
-  Seconds lost;
-  Seconds gathered;
-  double lost_to_gathers = 0;
-  // Of every micro-batch's reductions, behind the last pass of a stage that never waits: below zero
-  // where there was room for more.
+  // The others once a step.
+  Seconds start;     // the first passes wait so long for the gathers of updated weights
+  Seconds end;       // reductions of gradients that are left when the last pass has ended
+  Seconds update;    // gathers behind the update, of weights that then leave the device
+  Seconds lost;      // the last micro-batch's passes take so much longer for reductions beside them
+  Seconds gathered;  // gathers of updated weights, their time beside the first micro-batch's passes
+  double lost_to_gathers = 0;  // those passes take so much longer, a second of `gathered`
+  // ZeRO-2 in a pipeline: what of all micro-batches' reductions would be left behind the last pass
+  // of a stage that never waits for another; below zero where there was room for more.
   Seconds queued;
 };
 

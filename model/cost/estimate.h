@@ -82,8 +82,8 @@ class Estimator {
 
 // How much longer kernels take on the slowest of the plan's ranks than on a rank of mean speed.
 double slowest_rank_factor(const Stack& stack, const Plan& plan);
-// How much longer a step of these parts takes for it: what the slowest rank waits for itself, it
-// does not slow.
+// What that adds to a step of these parts: kernels, and the bubble that they pace, take so much
+// longer; exposed communication does not.
 Seconds lost_to_slowest_rank(const Stack& stack, const Plan& plan, const Breakdown& parts);
 
 // `plan` with recompute `auto` replaced by the least recomputation that fits the memory (none,

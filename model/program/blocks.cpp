@@ -419,7 +419,8 @@ Parameter add_embedding_unit(Lowering& lowering, int norm, ProgramBlocks& blocks
   return table;
 }
 
-// What MTP layers still need when its backward pass is done, and what they are given.
+// What the head's backward pass leaves for the layers before it: the gradient of the last layer's
+// output and, for each MTP layer, the stream that it took in and the gradient of what it made.
 std::vector<CopyKey> left_by_head(const Lowering& lowering) {
   std::vector<CopyKey> handed_on = {{lowering.gradient, 0}};
   for (int depth = 0; depth < lowering.model.mtp_layers; ++depth) {

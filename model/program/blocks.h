@@ -8,8 +8,9 @@
 
 namespace trainyard {
 
-// What comes from outside the device for a pass of a unit, before its first unit or beside one
-// before; and what goes behind it.
+// The copies of one pass of a unit. What it needs from outside the device comes before the pass
+// where the unit is among the first (`come`), beside an earlier unit where it is not
+// (`come_beside`); what goes out of the device goes behind it.
 struct CopyBlocks {
   int come = -1, come_beside = -1, go = -1;
 };

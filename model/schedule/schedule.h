@@ -125,8 +125,8 @@ struct Schedule {
   int (*chunks_between_halves)(PipelineShape shape, int stage) = none_between_halves;
   // Most chunk activations alive at once on `stage`, in chunks of L/(p·v) layers.
   int (*chunks_in_flight)(PipelineShape shape, int stage);
-  // Of them those that at least are past their input gradient, and have no longer what it alone
-  // reads: all but the most that are not.
+  // At least so many of these have had their input gradient and no longer keep what it alone reads:
+  // `chunks_in_flight` less the most that are alive at once before theirs.
   int (*chunks_past_input_gradient)(PipelineShape shape, int stage) = none_between_halves;
   // The most that the chunks alive at once keep, `of_chunks[c]` of each micro-batch in chunk c: a
   // sum over the pass list. Null: a stage has one chunk.

@@ -31,17 +31,18 @@ bool keeps_gradients_away(const Plan& plan);
 // come that are gathered beside the unit between (ZeRO-Infinity, §6.2).
 int units_ahead(const Lowering& lowering);
 
-// Of a unit's pass: its weights come, and what its gradients are added to.
+// Of a unit's pass: its weights come, and what its gradients are added to. Behind the pass the sums
+// go.
 std::vector<Operation> weights_from_afar(const NetworkUnit& unit, Phase phase);
 std::vector<Operation> gradients_from_afar(const NetworkUnit& unit,
                                            const std::vector<Phase>& phases);
-// And behind it the sums go.
 std::vector<Operation> gradients_to_afar(const NetworkUnit& unit, const std::vector<Phase>& phases);
-// What comes waits until the unit at work begins; for the first unit of a pass, until the pass
-// before begins.
+// `coming`, made to wait: until the unit begins beside which it stands; or, for the first units of
+// a pass, until the pass before begins. Otherwise it would come as early as the stream is free, and
+// take memory for longer.
 std::vector<Operation> beside_unit(Lowering& lowering, std::vector<Operation> coming);
 std::vector<Operation> beside_pass(Lowering& lowering, std::vector<Operation> coming);
-// On the compute stream, when a pass begins.
+// Says to beside_pass() that a pass begins; on the compute stream.
 Operation pass_begins(Lowering& lowering);
 // At the end of a step: `operations` on gradients that come for them and go again.
 std::vector<Operation> with_gradients_here(const Lowering& lowering,

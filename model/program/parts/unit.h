@@ -26,7 +26,8 @@ struct Lowering {
   int gradient = -1;
   // What MTP layers take in beside it, at the position of each; and its gradient.
   int embedded = -1, embedded_gradient = -1;
-  // Where something comes from the host for the next unit, or for the next pass.
+  // Marks that the beginning of a unit, or of a pass, writes: copies that come from outside the
+  // device for a later unit, or for the next pass, wait for them. −1: no copy does.
   int begun = -1, pass_begun = -1;
 
   int add(const ProgramBuffer& buffer);
