@@ -23,7 +23,7 @@ Expected<std::optional<WorkerPool>> answer_for_rank_0(const Sweep& sweep,
                                         "version than rank 0; allowed: the same everywhere",
                                         meeting.rank));
   }
-  const auto socket = come_in(meeting.text.substr(end + 1));
+  const auto socket = connect_to_sweep(meeting.text.substr(end + 1));
   if (!socket) return tl::unexpected(socket.error());
   std::signal(SIGINT, SIG_IGN);  // interruptions are for rank 0 to act upon
   serve_leases(sweep, *socket);
@@ -35,12 +35,12 @@ Expected<std::optional<WorkerPool>> answer_for_rank_0(const Sweep& sweep,
 
 Expected<std::optional<WorkerPool>> share_sweep(const Sweep& sweep, int ranks) {
   const std::string identity = identity_of(sweep, TRAINYARD_VERSION);
-  std::optional<WorkerDoor> door;
+  std::optional<WorkerListener> listener;
   const auto meeting = meet([&]() -> Expected<std::string> {
-    auto opened = WorkerDoor::open();
+    auto opened = WorkerListener::open();
     if (!opened) return tl::unexpected(opened.error());
-    door.emplace(std::move(*opened));
-    return fmt::format("{} {}", identity, door->address());
+    listener.emplace(std::move(*opened));
+    return fmt::format("{} {}", identity, listener->address());
   });
   if (!meeting) return tl::unexpected(meeting.error());
   if (meeting->ranks == 1) {
@@ -49,7 +49,7 @@ Expected<std::optional<WorkerPool>> share_sweep(const Sweep& sweep, int ranks) {
                                         ranks));
   }
   if (meeting->rank != 0) return answer_for_rank_0(sweep, *meeting, identity);
-  WorkerPool pool = door->admit(meeting->ranks - 1, kPatienceWithOthers);
+  WorkerPool pool = listener->accept(meeting->ranks - 1, kPatienceWithOthers);
   if (!pool.workers().empty()) return std::optional<WorkerPool>(std::move(pool));
   return failure("sweep", fmt::format("none of {} workers came to rank 0 within {} s; allowed: "
                                       "TCP between the machines",

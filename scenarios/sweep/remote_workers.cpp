@@ -99,7 +99,7 @@ bool greets_worker(int socket, const std::string& secret) {
   watch(socket);
   return known;
 }
-bool greets_door(int socket, const std::string& secret) {
+bool greets_listener(int socket, const std::string& secret) {
   const bool known =
       send_all(socket, secret) && hears(socket, fmt::format("{}{}", kWelcome, secret));
   limit_waiting(socket, std::chrono::seconds(0));
@@ -132,39 +132,39 @@ int connected(const std::string& host, std::uint16_t port) {
 
 }  // namespace
 
-Expected<WorkerDoor> WorkerDoor::open() {
+Expected<WorkerListener> WorkerListener::open() {
   auto secret = new_secret();
   if (!secret) return tl::unexpected(secret.error());
   const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (socket < 0) return tl::unexpected(system_error("no socket for the workers"));
-  WorkerDoor door(socket, std::move(*secret), "");
+  WorkerListener listener(socket, std::move(*secret), "");
   sockaddr_in address = socket_address(htonl(INADDR_ANY), 0);
   auto* raw = reinterpret_cast<sockaddr*>(&address);
   socklen_t size = sizeof(address);
   const bool listens = ::bind(socket, raw, size) == 0 && ::listen(socket, SOMAXCONN) == 0 &&
                        ::getsockname(socket, raw, &size) == 0;
   if (!listens) return tl::unexpected(system_error("no port for the workers"));
-  door.address_ = fmt::format("{} {} {}", door.secret_, ntohs(address.sin_port),
-                              fmt::join(own_addresses(), " "));
-  return door;
+  listener.address_ = fmt::format("{} {} {}", listener.secret_, ntohs(address.sin_port),
+                                  fmt::join(own_addresses(), " "));
+  return listener;
 }
 
-WorkerDoor::WorkerDoor(WorkerDoor&& other) noexcept
+WorkerListener::WorkerListener(WorkerListener&& other) noexcept
     : socket_(std::exchange(other.socket_, -1)),
       secret_(std::move(other.secret_)),
       address_(std::move(other.address_)) {}
 
-WorkerDoor::~WorkerDoor() {
+WorkerListener::~WorkerListener() {
   if (socket_ >= 0) ::close(socket_);
 }
 
-WorkerPool WorkerDoor::admit(int workers, std::chrono::milliseconds patience) const {
+WorkerPool WorkerListener::accept(int workers, std::chrono::milliseconds patience) const {
   WorkerPool pool;
   const auto end = Clock::now() + patience;
   while (static_cast<int>(pool.workers().size()) < workers) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
-    pollfd door{socket_, POLLIN, 0};
-    if (left <= 0 || ::poll(&door, 1, static_cast<int>(left)) == 0) break;
+    pollfd waiting{socket_, POLLIN, 0};
+    if (left <= 0 || ::poll(&waiting, 1, static_cast<int>(left)) == 0) break;
     const int socket = ::accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC);
     if (socket < 0) continue;
     if (greets_worker(socket, secret_)) {
@@ -176,7 +176,7 @@ WorkerPool WorkerDoor::admit(int workers, std::chrono::milliseconds patience) co
   return pool;
 }
 
-Expected<int> come_in(const std::string& address) {
+Expected<int> connect_to_sweep(const std::string& address) {
   std::istringstream words(address);
   std::string secret, host;
   std::uint16_t port = 0;
@@ -184,7 +184,7 @@ Expected<int> come_in(const std::string& address) {
   std::string tried;
   while (words >> host) {
     const int socket = connected(host, port);
-    if (socket >= 0 && greets_door(socket, secret)) return socket;
+    if (socket >= 0 && greets_listener(socket, secret)) return socket;
     if (socket >= 0) ::close(socket);
     tried += fmt::format("{}{}", tried.empty() ? "" : ", ", host);
   }

@@ -1,5 +1,5 @@
 // Workers of a sweep on other machines, or on this one, that were started by somebody else: they
-// come in over TCP (IPv4) through a door that knows them by a secret. Who told them the address is
+// connect over TCP (IPv4) to a listener that knows them by a secret. Who told them the address is
 // no matter of this file. A machine that vanishes without a word is noticed in half a minute.
 #pragma once
 
@@ -10,21 +10,21 @@
 
 namespace trainyard {
 
-class WorkerDoor {
+class WorkerListener {
  public:
-  static Expected<WorkerDoor> open();
-  WorkerDoor(WorkerDoor&& other) noexcept;
-  WorkerDoor& operator=(WorkerDoor&&) = delete;
-  ~WorkerDoor();
+  static Expected<WorkerListener> open();
+  WorkerListener(WorkerListener&& other) noexcept;
+  WorkerListener& operator=(WorkerListener&&) = delete;
+  ~WorkerListener();
 
-  // What a worker has to know to come in: one line, with the secret in it.
+  // What a worker has to know to connect: one line, with the secret in it.
   const std::string& address() const { return address_; }
 
-  // Waits until so many are in, or for `patience`.
-  WorkerPool admit(int workers, std::chrono::milliseconds patience) const;
+  // Waits until so many have connected, or for `patience`.
+  WorkerPool accept(int workers, std::chrono::milliseconds patience) const;
 
  private:
-  WorkerDoor(int socket, std::string secret, std::string address)
+  WorkerListener(int socket, std::string secret, std::string address)
       : socket_(socket), secret_(std::move(secret)), address_(std::move(address)) {}
 
   int socket_;
@@ -32,6 +32,6 @@ class WorkerDoor {
 };
 
 // A worker's socket for serve_leases.
-Expected<int> come_in(const std::string& address);
+Expected<int> connect_to_sweep(const std::string& address);
 
 }  // namespace trainyard

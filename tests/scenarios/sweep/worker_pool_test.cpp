@@ -1,4 +1,5 @@
-// Workers that answer what they were not asked, and those who do not know the secret of the door.
+// Workers that answer what they were not asked, and those who do not know the secret of the
+// listener.
 #include "scenarios/sweep/worker_pool.h"
 
 #include <fmt/format.h>
@@ -164,18 +165,18 @@ TEST(WorkerPool, LosesTwoWorkersToAPointThatKillsThemAndRefusesIt) {
   }
 }
 
-TEST(WorkerDoor, LetsInWhoKnowsTheSecretAndWatchesThem) {
-  const auto door = WorkerDoor::open();
-  ASSERT_TRUE(door.has_value()) << door.error().message;
-  std::string wrong = door->address();
+TEST(WorkerListener, LetsInWhoKnowsTheSecretAndWatchesThem) {
+  const auto listener = WorkerListener::open();
+  ASSERT_TRUE(listener.has_value()) << listener.error().message;
+  std::string wrong = listener->address();
   wrong.front() = wrong.front() == '0' ? '1' : '0';
   Expected<int> stranger = 0;
   Expected<int> worker = 0;
   std::thread others([&] {
-    stranger = come_in(wrong);
-    worker = come_in(door->address());
+    stranger = connect_to_sweep(wrong);
+    worker = connect_to_sweep(listener->address());
   });
-  const WorkerPool pool = door->admit(1, std::chrono::minutes(1));
+  const WorkerPool pool = listener->accept(1, std::chrono::minutes(1));
   others.join();
   EXPECT_FALSE(stranger.has_value());
   ASSERT_TRUE(worker.has_value()) << worker.error().message;
