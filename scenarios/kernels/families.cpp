@@ -28,7 +28,7 @@ std::vector<Sample>& rows_of(KernelSamples& samples) {
 }
 
 template <typename... Parts>
-std::uint64_t mixed(Parts... parts) {  // FNV-1a over whole numbers
+std::uint64_t shape_key(Parts... parts) {  // FNV-1a over whole numbers
   std::uint64_t hash = 14695981039346656037U;
   ((hash = (hash ^ static_cast<std::uint64_t>(parts)) * 1099511628211U), ...);
   return hash;
@@ -103,7 +103,7 @@ std::vector<KernelRoofs> gemm_roofs(const Device& device, const KernelSamples& s
 // All rows of one weight matrix are held back together, as a new network would bring it.
 std::vector<std::uint64_t> gemm_shapes(const KernelSamples& samples) {
   return keys_of<GemmSample>(samples,
-                             [](const GemmSample& s) { return mixed(s.shape.n, s.shape.k); });
+                             [](const GemmSample& s) { return shape_key(s.shape.n, s.shape.k); });
 }
 
 // Attention, forward
@@ -171,7 +171,7 @@ std::vector<KernelRoofs> attention_roofs(const Device& device, const KernelSampl
 
 std::vector<std::uint64_t> attention_shapes(const KernelSamples& samples) {
   return keys_of<AttentionSample>(samples, [](const AttentionSample& s) {
-    return mixed(s.shape.heads, s.shape.kv_heads, s.shape.query_head_dim);
+    return shape_key(s.shape.heads, s.shape.kv_heads, s.shape.query_head_dim);
   });
 }
 
@@ -218,7 +218,7 @@ void read_experts(KernelRow& row, KernelSamples& samples) {
 
 std::vector<std::uint64_t> expert_shapes(const KernelSamples& samples) {
   return keys_of<ExpertSample>(samples, [](const ExpertSample& s) {
-    return mixed(s.hidden, s.ffn, s.experts, s.experts_per_token);
+    return shape_key(s.hidden, s.ffn, s.experts, s.experts_per_token);
   });
 }
 
@@ -310,7 +310,7 @@ std::vector<KernelRoofs> collective_roofs(const Device& device, const KernelSamp
 
 std::vector<std::uint64_t> collective_shapes(const KernelSamples& samples) {
   return keys_of<CollectiveSample>(
-      samples, [](const CollectiveSample& s) { return mixed(s.bytes.value()); });
+      samples, [](const CollectiveSample& s) { return shape_key(s.bytes.value()); });
 }
 
 }  // namespace
