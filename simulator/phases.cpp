@@ -50,8 +50,8 @@ TransferRounds joined(const TransferRounds& rounds) {
 Seconds two_level_time(const GroupLinks& links, Bytes message, double leaving) {
   const double r = links.ranks_per_domain;
   const double m = links.domains;
-  const Seconds inside = transfer((r - 1) / r * message, links.inside);
-  const Seconds across = transfer((m - 1) / m * leaving * message, links.across_all_to_all);
+  const Seconds inside = transfer_time((r - 1) / r * message, links.inside);
+  const Seconds across = transfer_time((m - 1) / m * leaving * message, links.across_all_to_all);
   return two_level_round(links, Bytes(0), 0).latency + std::max(inside, across);
 }
 

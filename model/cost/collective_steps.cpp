@@ -26,9 +26,9 @@ Bytes recursive_leaving(const GroupLinks& links, Bytes message) {
 
 Seconds recursive_time(const GroupLinks& links, Bytes message) {
   const double r = links.ranks_per_domain;
-  return logarithmic_latency(links) + transfer((r - 1) / r * message, links.inside_pair) +
+  return logarithmic_latency(links) + transfer_time((r - 1) / r * message, links.inside_pair) +
          links.crowding.halving *
-             transfer(recursive_leaving(links, message), links.across_all_to_all);
+             transfer_time(recursive_leaving(links, message), links.across_all_to_all);
 }
 
 BytesPerSecond across_from_first(const GroupLinks& links) {

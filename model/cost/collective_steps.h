@@ -10,7 +10,7 @@
 namespace trainyard {
 
 // Nothing to move takes no time, also where there is no link.
-inline Seconds transfer(Bytes bytes, BytesPerSecond bandwidth) {
+inline Seconds transfer_time(Bytes bytes, BytesPerSecond bandwidth) {
   return bytes.value() > 0 ? bytes / bandwidth : Seconds(0);
 }
 

@@ -8,9 +8,9 @@ namespace {
 // ⌈log₂n⌉(α + S/B)
 Seconds time(const GroupLinks& links, Bytes message) {
   return logarithmic_latency(links) +
-         transfer(log2_ceil(links.ranks_per_domain) * message, links.inside_pair) +
+         transfer_time(log2_ceil(links.ranks_per_domain) * message, links.inside_pair) +
          links.crowding.doubling *
-             transfer(log2_ceil(links.domains) * message, links.across_all_to_all);
+             transfer_time(log2_ceil(links.domains) * message, links.across_all_to_all);
 }
 
 TransferRounds rounds(const GroupLinks& links, Bytes message) {

@@ -12,7 +12,8 @@ Seconds time(const GroupLinks& links, Bytes message) {
   const int across = links.size - links.ranks_per_domain;
   const Bytes part = message / links.size;
   return inside * links.inside_latency + across * links.across_latency +
-         transfer(inside * part, links.inside) + transfer(across * part, links.across_all_to_all);
+         transfer_time(inside * part, links.inside) +
+         transfer_time(across * part, links.across_all_to_all);
 }
 
 TransferRounds rounds(const GroupLinks& links, Bytes message) {

@@ -8,9 +8,9 @@ namespace {
 // ⌈log₂n⌉(α + S/B)
 Seconds time(const GroupLinks& links, Bytes message) {
   return logarithmic_latency(links) +
-         transfer(log2_ceil(links.ranks_per_domain) * message, links.inside_pair) +
+         transfer_time(log2_ceil(links.ranks_per_domain) * message, links.inside_pair) +
          links.crowding.binomial *
-             transfer(log2_ceil(links.domains) * message, across_from_first(links));
+             transfer_time(log2_ceil(links.domains) * message, across_from_first(links));
 }
 
 // Who has it sends it on, across the domains from their first members, then inside all of them.

@@ -10,8 +10,8 @@ Seconds scatter(const GroupLinks& links, Bytes message) {
   const double r = links.ranks_per_domain;
   const double m = links.domains;
   return logarithmic_latency(links) +
-         links.crowding.scatter * transfer((m - 1) / m * message, across_from_first(links)) +
-         transfer((r - 1) / r * message / m, links.inside_pair);
+         links.crowding.scatter * transfer_time((m - 1) / m * message, across_from_first(links)) +
+         transfer_time((r - 1) / r * message / m, links.inside_pair);
 }
 
 // (⌈log₂n⌉ + n−1)α + 2(n−1)/n · S/B

@@ -10,9 +10,9 @@ namespace {
 
 // α + S/B
 Seconds time(const GroupLinks& links, Bytes message) {
-  const Seconds inside = links.inside_latency + transfer(message, links.inside_pair);
+  const Seconds inside = links.inside_latency + transfer_time(message, links.inside_pair);
   if (links.domains == 1) return inside;
-  const Seconds across = links.across_latency + transfer(message, links.passing);
+  const Seconds across = links.across_latency + transfer_time(message, links.passing);
   return links.ranks_per_domain == 1 ? across : std::max(inside, across);
 }
 
