@@ -204,29 +204,29 @@ UnitPasses passes_of(const NetworkUnit& unit, const LayerCopies& copies) {
   const std::vector<Phase> input = {Phase::input_gradient};
   const std::vector<Phase> weight = {Phase::weight_gradient};
   const std::vector<Phase> both = {Phase::input_gradient, Phase::weight_gradient};
-  const Operations weights_again = weights_from_afar(unit, Phase::input_gradient);
+  const Operations weights_again = weights_from_offload(unit, Phase::input_gradient);
   const Operations gather_again = weight_fetch(unit, Phase::input_gradient);
   UnitPasses passes;
-  passes.forward = {.come = weights_from_afar(unit, Phase::forward),
+  passes.forward = {.come = weights_from_offload(unit, Phase::forward),
                     .gather = weight_fetch(unit, Phase::forward),
                     .restore = {},
                     .work = in_turn(unit.forward(), copies.away),
                     .go = {}};
-  passes.backward = {.come = in_turn(weights_again, gradients_from_afar(unit, both)),
+  passes.backward = {.come = in_turn(weights_again, gradients_from_offload(unit, both)),
                      .gather = gather_again,
                      .restore = copies.back,
                      .work = unit.backward(),
-                     .go = gradients_to_afar(unit, both)};
-  passes.input = {.come = in_turn(weights_again, gradients_from_afar(unit, input)),
+                     .go = gradients_to_offload(unit, both)};
+  passes.input = {.come = in_turn(weights_again, gradients_from_offload(unit, input)),
                   .gather = gather_again,
                   .restore = copies.back,
                   .work = half_of(unit.backward(), Half::input_gradient),
-                  .go = gradients_to_afar(unit, input)};
-  passes.weight = {.come = gradients_from_afar(unit, weight),
+                  .go = gradients_to_offload(unit, input)};
+  passes.weight = {.come = gradients_from_offload(unit, weight),
                    .gather = {},
                    .restore = {},
                    .work = half_of(unit.backward(), Half::weight_gradient),
-                   .go = gradients_to_afar(unit, weight)};
+                   .go = gradients_to_offload(unit, weight)};
   gather_ahead(passes.weight.work);
   return passes;
 }

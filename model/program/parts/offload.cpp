@@ -186,7 +186,7 @@ int units_ahead(const Lowering& lowering) {
   return lowering.plan.held_zero_stage() >= 3 && sharing_of(lowering, false).shards > 1 ? 2 : 1;
 }
 
-std::vector<Operation> weights_from_afar(const NetworkUnit& unit, Phase phase) {
+std::vector<Operation> weights_from_offload(const NetworkUnit& unit, Phase phase) {
   const Lowering& lowering = unit.lowering();
   std::vector<Parameter> some = unit.used();
   const SharedEnd has_it = phase == Phase::forward ? SharedEnd::back : SharedEnd::front;
@@ -194,14 +194,14 @@ std::vector<Operation> weights_from_afar(const NetworkUnit& unit, Phase phase) {
   return carried(lowering, some, kWeight, ProgramStream::fetch, phase);
 }
 
-std::vector<Operation> gradients_from_afar(const NetworkUnit& unit,
-                                           const std::vector<Phase>& phases) {
+std::vector<Operation> gradients_from_offload(const NetworkUnit& unit,
+                                              const std::vector<Phase>& phases) {
   return carried(unit.lowering(), moved_gradients(unit, phases, true), kGradient,
                  ProgramStream::fetch, phases.back());
 }
 
-std::vector<Operation> gradients_to_afar(const NetworkUnit& unit,
-                                         const std::vector<Phase>& phases) {
+std::vector<Operation> gradients_to_offload(const NetworkUnit& unit,
+                                            const std::vector<Phase>& phases) {
   return carried(unit.lowering(), moved_gradients(unit, phases, false), kGradient,
                  ProgramStream::copy, phases.back());
 }

@@ -33,10 +33,11 @@ int units_ahead(const Lowering& lowering);
 
 // Of a unit's pass: its weights come, and what its gradients are added to. Behind the pass the sums
 // go.
-std::vector<Operation> weights_from_afar(const NetworkUnit& unit, Phase phase);
-std::vector<Operation> gradients_from_afar(const NetworkUnit& unit,
-                                           const std::vector<Phase>& phases);
-std::vector<Operation> gradients_to_afar(const NetworkUnit& unit, const std::vector<Phase>& phases);
+std::vector<Operation> weights_from_offload(const NetworkUnit& unit, Phase phase);
+std::vector<Operation> gradients_from_offload(const NetworkUnit& unit,
+                                              const std::vector<Phase>& phases);
+std::vector<Operation> gradients_to_offload(const NetworkUnit& unit,
+                                            const std::vector<Phase>& phases);
 // `coming`, made to wait: until the unit begins beside which it stands; or, for the first units of
 // a pass, until the pass before begins. Otherwise it would come as early as the stream is free, and
 // take memory for longer.
