@@ -12,7 +12,7 @@
 namespace trainyard {
 
 // Fails, with a sentence that names the tasks and ranks, on a graph that is malformed or
-// dead-locks, where a rank cannot be reached, where a group cannot run its algorithm and where a
+// deadlocks, where a rank cannot be reached, where a group cannot run its algorithm and where a
 // task ends beyond the clock.
 Expected<Timeline> simulate(const TaskGraph& graph, const Conditions& conditions = {});
 

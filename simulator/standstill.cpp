@@ -24,7 +24,7 @@ class Explanation {
       if (seen != way.end()) {
         way.erase(way.begin(), seen);
         const std::string back = way.size() == 1 ? "itself" : name(way.front());
-        return {"task graph", "a dead-lock: " + chain(way) + link(way.size()) + back};
+        return {"task graph", "a deadlock: " + chain(way) + link(way.size()) + back};
       }
       way.push_back(*next);
     }

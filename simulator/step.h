@@ -59,7 +59,7 @@ struct StepSimulation {
 
 // Requires: `plan` comes from make_plan for the same job, recompute `auto` decided. Fails, with one
 // sentence, on what cannot be lowered, on conditions that name what the cluster has not, on a
-// dead-lock, on a rank out of reach and on a step that the clock does not hold.
+// deadlock, on a rank out of reach and on a step that the clock does not hold.
 Expected<StepSimulation> simulate(const PreparedJob& job, const Plan& plan,
                                   const StepOptions& options = {});
 

@@ -6,7 +6,7 @@
 //
 // So a stream waits before it takes memory, where otherwise more would be in use than the buffers
 // of the program need. It waits for the oldest that is enough, all of which was handed over before:
-// ranks stay as free of dead-lock as they are one operation after the other, sends apart.
+// ranks stay as free of deadlock as they are one operation after the other, sends apart.
 #pragma once
 
 #include <deque>

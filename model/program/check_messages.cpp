@@ -127,7 +127,7 @@ class Play {
     }
     for (int stage = 0; stage < stage_count(program_); ++stage) {
       const Cursor& cursor = cursors_[static_cast<std::size_t>(stage)];
-      if (cursor.next != cursor.end) return dead_lock(stage, *cursor.next);
+      if (cursor.next != cursor.end) return deadlock(stage, *cursor.next);
     }
     return {};
   }
@@ -187,14 +187,14 @@ class Play {
     if (between_stages(operation.group)) ++met(stage, operation.group);
   }
 
-  Expected<void> dead_lock(int stage, const IssuedOperation& issued) const {
+  Expected<void> deadlock(int stage, const IssuedOperation& issued) const {
     const int rank = layout_.in_stage(0, stage);
     if (is_receive(issued)) {
       return failure("program",
-                     fmt::format("dead-lock: rank {} waits for ever for rank {}: {}", rank,
+                     fmt::format("deadlock: rank {} waits for ever for rank {}: {}", rank,
                                  layout_.in_stage(0, issued.call->peer), described(issued)));
     }
-    return failure("program", fmt::format("dead-lock: rank {} waits for ever for its group: {}",
+    return failure("program", fmt::format("deadlock: rank {} waits for ever for its group: {}",
                                           rank, described(issued)));
   }
 

@@ -1,6 +1,6 @@
 // A schedule that a user wrote down: pass lists for one p, v and m, with a descriptor beside them
 // so that everything which takes a schedule takes it. The lists are played once when it is made, so
-// a dead-lock, a missing or a repeated pass is found there.
+// a deadlock, a missing or a repeated pass is found there.
 #pragma once
 
 #include <memory>
@@ -24,7 +24,7 @@ struct ListedSchedule {
 };
 
 // Never moved once made: plans keep it alive and point at its descriptor. The error is that of the
-// player ("stage 2: backward of micro-batch 0, chunk 0 waits for ever: a dead-lock").
+// player ("stage 2: backward of micro-batch 0, chunk 0 waits for ever: a deadlock").
 Expected<std::shared_ptr<const ListedSchedule>> list_schedule(std::string name, PipelineShape shape,
                                                               PassList passes,
                                                               bool optimizer_barrier);

@@ -275,7 +275,7 @@ class Player {
     for (int stage = 0; stage < shape_.stages; ++stage) {
       const std::vector<Pass>& list = passes_[index(stage)];
       const std::size_t next = clocks_[index(stage)].next;
-      if (next < list.size()) return wrong(stage, list[next], "waits for ever: a dead-lock");
+      if (next < list.size()) return wrong(stage, list[next], "waits for ever: a deadlock");
     }
     return std::nullopt;
   }

@@ -28,7 +28,7 @@ struct Played {
 Seconds longest_play(PipelineShape shape, const PlayTimes& times);
 
 // Times are rounded to whole ticks (model/schedule/ticks.h), so that sums are exact. Fails when the
-// lists dead-lock, miss or repeat a pass: the message names the stage and the pass. A chunk's
+// lists deadlock, miss or repeat a pass: the message names the stage and the pass. A chunk's
 // activations live from the start of its forward pass to the end of its backward (its
 // weight-gradient, where split) pass. Requires: times for every stage and chunk, none negative.
 Expected<Played> play(const PassList& passes, PipelineShape shape, const PlayTimes& times);

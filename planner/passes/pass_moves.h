@@ -10,7 +10,7 @@
 
 namespace trainyard {
 
-// Time of the step, longest span or makespan; nothing where the lists dead-lock.
+// Time of the step, longest span or makespan; nothing where the lists deadlock.
 std::optional<Seconds> played_time(const PassOrderProblem& problem, const PassList& passes);
 
 // Tries changes of one or two passes, of `order`, while `goes_on`, and keeps what is not slower;

@@ -59,7 +59,7 @@ struct StepGraph {
 
 // Folded: a rank for each stage. Requires: `plan` comes from make_plan for the same job, recompute
 // `auto` decided; check() of the conditions. With micro-batches that sequences need, where they are
-// dealt dynamically. Fails where the plan cannot be lowered, or its passes dead-lock; and at "fold"
+// dealt dynamically. Fails where the plan cannot be lowered, or its passes deadlock; and at "fold"
 // where ranks of a stage have unlike work.
 Expected<StepGraph> step_graph(const PreparedJob& job, const Plan& plan, bool folded,
                                const StepConditions& conditions = {});

@@ -97,7 +97,7 @@ TEST(Simulate, GivesTheSameTimelineToTheBit) {
 
 // Stage 0 waits for the gradient of micro-batch 0 before it sends micro-batch 1, which stage 1
 // wants before it starts on gradients.
-TEST(Simulate, NamesTheCycleOfAPassListThatDeadLocks) {
+TEST(Simulate, NamesTheCycleOfAPassListThatDeadlocks) {
   using enum PassKind;
   const PassList passes = {{{forward, 0, 0}, {backward, 0, 0}, {forward, 1, 0}, {backward, 1, 0}},
                            {{forward, 0, 0}, {forward, 1, 0}, {backward, 0, 0}, {backward, 1, 0}}};
@@ -105,7 +105,7 @@ TEST(Simulate, NamesTheCycleOfAPassListThatDeadLocks) {
   const auto timeline = simulate(pass_graph(passes, shape, uniform_times(shape, seconds(1, 1, 1))));
   ASSERT_FALSE(timeline);
   EXPECT_EQ(timeline.error().message,
-            "a dead-lock: B0.0 of rank 0 waits for receive 1-0 of rank 0, which waits for "
+            "a deadlock: B0.0 of rank 0 waits for receive 1-0 of rank 0, which waits for "
             "send 1-0 of rank 1, which waits for F1.1 of rank 1, which waits for receive 0-1 of "
             "rank 1, which waits for send 0-1 of rank 0, which waits for B0.0 of rank 0");
 }

@@ -183,7 +183,7 @@ TEST(Simulate, NamesATaskThatWaitsForItself) {
   TaskList list;
   list.add(compute(1), Tasks{0});
   EXPECT_EQ(error_of({.lists = {list}, .ranks = {{0, {}}}}),
-            "task graph: a dead-lock: task 0 of rank 0 waits for itself");
+            "task graph: a deadlock: task 0 of rank 0 waits for itself");
 }
 
 TEST(Simulate, NamesTheCycleOfCollectivesInUnlikeOrder) {
@@ -196,7 +196,7 @@ TEST(Simulate, NamesTheCycleOfCollectivesInUnlikeOrder) {
   graph.groups.push_back({0, 1});
   for (TaskRank& rank : graph.ranks) rank.groups = {0, 1};
   EXPECT_EQ(error_of(graph),
-            "task graph: a dead-lock: task 0 of rank 0 waits for task 0 of rank 1, which waits for "
+            "task graph: a deadlock: task 0 of rank 0 waits for task 0 of rank 1, which waits for "
             "task 0 of rank 0");
 }
 

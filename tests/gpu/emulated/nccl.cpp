@@ -1,6 +1,6 @@
 // As much of NCCL as executor/cuda/nccl_transport.cpp calls, among threads of one process: what a
 // call moves is moved before it returns. Members that call different things, or with other counts
-// or types, get an error instead of NCCL's dead-lock.
+// or types, get an error instead of NCCL's deadlock.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <nccl.h>

@@ -254,7 +254,7 @@ TEST(ProgramCheck, NamesAMessageOutOfOrder) {
 
 // The first stage wants the gradient of micro-batch 0 before it sends micro-batch 1; the second
 // stage gives it after micro-batch 1 has come.
-TEST(ProgramCheck, NamesWhoWaitsForWhomInADeadLock) {
+TEST(ProgramCheck, NamesWhoWaitsForWhomInADeadlock) {
   Checked broken = two_stages("gpipe");
   std::vector<Step>& first = broken.program.stages[0].steps;  // F0 F1 B1 B0
   std::vector<Step>& second = broken.program.stages[1].steps;
@@ -262,7 +262,7 @@ TEST(ProgramCheck, NamesWhoWaitsForWhomInADeadLock) {
   first = {first[0], first[3], first[1], first[2], first[4]};
   std::swap(second[2], second[3]);
   EXPECT_THAT(message(check(broken.program, broken.layout)),
-              HasSubstr("dead-lock: rank 0 waits for ever for rank 2: receive, micro-batch 0, "
+              HasSubstr("deadlock: rank 0 waits for ever for rank 2: receive, micro-batch 0, "
                         "chunk 0, backward"));
 }
 

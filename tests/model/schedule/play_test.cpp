@@ -105,30 +105,30 @@ TEST(Player, PlaysStepsOfCenturies) {
   EXPECT_NEAR(run->makespan.value(), 6e8, 1e-3);
 }
 
-TEST(Player, NamesTheStageAndPassOfADeadLock) {
+TEST(Player, NamesTheStageAndPassOfADeadlock) {
   // Stage 0 wants micro-batch 0 back before it has sent it.
   const PassList lists = {{{FullB, 0, 0}, {F, 0, 0}}, {{F, 0, 0}, {FullB, 0, 0}}};
   const auto run = play_equal(lists, {2, 1, 1});
   ASSERT_FALSE(run);
   EXPECT_EQ(run.error().message,
-            "stage 0: backward of micro-batch 0, chunk 0 waits for ever: a dead-lock");
+            "stage 0: backward of micro-batch 0, chunk 0 waits for ever: a deadlock");
 }
 
-TEST(Player, FindsADeadLockBetweenStages) {
+TEST(Player, FindsADeadlockBetweenStages) {
   // Stage 0 sends micro-batch 1 only after micro-batch 0 is back; stage 1 takes 1 first.
   const PassList lists = {{{F, 0, 0}, {FullB, 0, 0}, {F, 1, 0}, {FullB, 1, 0}},
                           {{F, 1, 0}, {FullB, 1, 0}, {F, 0, 0}, {FullB, 0, 0}}};
   const auto run = play_equal(lists, {2, 1, 2});
   ASSERT_FALSE(run);
   EXPECT_EQ(run.error().message,
-            "stage 0: backward of micro-batch 0, chunk 0 waits for ever: a dead-lock");
+            "stage 0: backward of micro-batch 0, chunk 0 waits for ever: a deadlock");
 }
 
 TEST(Player, RefusesAWeightGradientBeforeItsInputGradient) {
   const auto run = play_equal({{{F, 0, 0}, {W, 0, 0}, {B, 0, 0}}}, {1, 1, 1});
   ASSERT_FALSE(run);
   EXPECT_EQ(run.error().message,
-            "stage 0: weight gradient of micro-batch 0, chunk 0 waits for ever: a dead-lock");
+            "stage 0: weight gradient of micro-batch 0, chunk 0 waits for ever: a deadlock");
 }
 
 TEST(Player, NamesAMissingPass) {

@@ -153,7 +153,7 @@ class AllOrders {
     PlayTimes times = play_times(shape_of(problem_), problem_.stages);
     times.send = problem_.send;
     const auto run = play(lists_, shape_of(problem_), times);
-    if (!run) return;  // a dead-lock
+    if (!run) return;  // a deadlock
     best_ = std::min(best_, problem_.barrier ? run->makespan : run->longest_span);
   }
 
