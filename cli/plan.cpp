@@ -182,10 +182,6 @@ SearchOptions planner_options(const PlanOptions& options, const Scenario& scenar
   return result;
 }
 
-const std::vector<Candidate>& best_of(const SearchResult& result) {
-  return result.plans.empty() ? result.closest : result.plans;
-}
-
 // What holds of the plans that are asked for and was pinned in vain.
 std::vector<std::string> notes_on_pinned(const Job& job, const std::vector<PinnedKey>& pinned,
                                          const Candidate& found) {
@@ -212,8 +208,8 @@ Explained explain(const Question& question, SearchOptions options, std::vector<P
   }
   Explained explained{.pinned = std::move(pinned)};
   SearchResult result = run_search(question, options);
-  if (!best_of(result).empty()) {
-    explained.candidate = best_of(result).front();
+  if (!result.plans_or_closest().empty()) {
+    explained.candidate = result.plans_or_closest().front();
     explained.notes = notes_on_pinned(job, explained.pinned, *explained.candidate);
     return explained;
   }
@@ -245,7 +241,7 @@ std::optional<Improvement> improvement_of(const PlanOptions& options, const Ques
   SearchOptions planner = added_options(options, question.scenario);
   Progress progress("improving");
   planner.progress = [&progress](double fraction) { progress.show(fraction); };
-  return improve(question.job, planner, best_of(result), analytic_evaluator(question.job),
+  return improve(question.job, planner, result.plans_or_closest(), analytic_evaluator(question.job),
                  result.to_deal);
 }
 
@@ -295,7 +291,8 @@ void add_findings(const PlanOptions& options, const Question& question, const Se
                   const std::vector<PinnedKey>& pinned, PlanFindings& findings) {
   const SearchOptions planner = planner_options(options, question.scenario);
   findings.baselines = baselines_of(question, planner.base);
-  findings.notes = notes_on(question.job.job, planner, best_of(result), findings.improvement);
+  findings.notes =
+      notes_on(question.job.job, planner, result.plans_or_closest(), findings.improvement);
   if (auto given = note_on_given_plan(question.scenario, result.space)) {
     findings.notes.push_back(*std::move(given));
   }
@@ -459,7 +456,7 @@ int run(const PlanOptions& options) {
   if (was_interrupted() && result.plans.empty()) {
     return fail(nothing_before_interruption(options.file), kInterrupted);
   }
-  if (best_of(result).empty()) {
+  if (result.plans_or_closest().empty()) {
     if (!result.optimal) return fail(nothing_before_time_limit(options.file), kInterrupted);
     return fail({options.file.string(), why_nothing(*question, planner)}, kAnswerIsNo);
   }

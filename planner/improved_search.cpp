@@ -21,7 +21,7 @@ SearchResult improved_search(const PreparedJob& job, const SearchOptions& option
   const Clock::time_point start = Clock::now();
   SearchOptions kept = with_kept_for_improvement(options);
   SearchResult found = search(job, kept, evaluate);
-  const std::vector<Candidate>& best = found.plans.empty() ? found.closest : found.plans;
+  const std::vector<Candidate>& best = found.plans_or_closest();
   // A cost that says nothing of stages says nothing of their layers.
   const bool has_stages = !best.empty() && !best.front().estimate.stages.empty();
   if (found.optimal && has_stages) {

@@ -85,6 +85,10 @@ struct SearchResult {
   std::vector<Plan> to_deal;
   bool optimal = false;  // everything in the space was considered
   double gap = 0;        // 0 when optimal; else at most so much of the best objective can be gained
+
+  // The plans that fit; where none does, those that miss the memory by the least.
+  const std::vector<Candidate>& plans_or_closest() const { return plans.empty() ? closest : plans; }
+  std::vector<Candidate>& plans_or_closest() { return plans.empty() ? closest : plans; }
 };
 
 SearchResult search(const PreparedJob& job, const SearchOptions& options,

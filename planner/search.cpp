@@ -70,20 +70,6 @@ class TimeLimit {
   const Clock::time_point start_ = Clock::now();
 };
 
-bool is_unbounded(const SearchSpace& space) {
-  const auto any = [](const Numbers& numbers) {
-    const Numbers all;
-    return numbers.values.empty() && numbers.least == all.least && numbers.most == all.most;
-  };
-  return any(space.tensor_parallel) && space.sequence_parallel.empty() &&
-         any(space.context_parallel) && space.context_parallel_algorithm.empty() &&
-         any(space.pipeline_parallel) && any(space.virtual_stages) && any(space.data_parallel) &&
-         any(space.expert_parallel) && any(space.expert_tensor_parallel) &&
-         any(space.micro_batch) && any(space.zero_stage) && any(space.sharding_group) &&
-         space.recompute.empty() && space.schedule.empty() && space.rank_order.empty() &&
-         space.collective.empty() && space.offload.empty();
-}
-
 bool is_among(const std::vector<Candidate>& candidates, const Plan& plan) {
   return std::ranges::any_of(
       candidates, [&plan](const Candidate& known) { return same_choices(known.plan, plan); });
@@ -92,7 +78,7 @@ bool is_among(const std::vector<Candidate>& candidates, const Plan& plan) {
 // A search that was stopped is no worse than what people take without one, as far as there is time.
 void offer_baselines(SharedSearch& shared) {
   const SearchOptions& options = shared.options;
-  if (!is_unbounded(options.space)) return;
+  if (options.space != SearchSpace{}) return;
   const auto value = [&](Objective objective, const Candidate& found) {
     return objective_value(shared.job, options.valuation, objective, found.plan, found.estimate);
   };

@@ -93,6 +93,8 @@ struct SearchSpace {
   std::vector<std::string> rank_order;  // empty: the plan's, else "tp-cp-ep-dp-pp"
   std::vector<std::string> collective;  // empty: the fastest for every message
   std::vector<std::string> offload;     // of kOffloads; empty: the plan's, else what the stack can
+
+  friend bool operator==(const SearchSpace&, const SearchSpace&) = default;
 };
 
 }  // namespace trainyard

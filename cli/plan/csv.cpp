@@ -45,7 +45,7 @@ void add_values(const PreparedJob& job, const PlanOrder& order, const Candidate*
 
 std::string plan_csv(const Question& question, const SearchResult& result, const PlanOrder& order) {
   std::vector<CsvRow> rows;
-  for (const Candidate& candidate : result.plans.empty() ? result.closest : result.plans) {
+  for (const Candidate& candidate : result.plans_or_closest()) {
     CsvRow row = csv_row(question.scenario.name, candidate);
     add_search(result, row);
     add_values(question.job, order, &candidate, row);

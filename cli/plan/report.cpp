@@ -424,7 +424,7 @@ std::string other_jobs(const PlanFindings& findings, const Style& style) {
 std::string comparisons(const Question& question, const PlanAnswer& answer, const Style& style) {
   const Cluster& cluster = question.job.job.cluster;
   const SearchResult& result = answer.result;
-  const std::vector<Candidate>& plans = result.plans.empty() ? result.closest : result.plans;
+  const std::vector<Candidate>& plans = result.plans_or_closest();
   std::string text;
   for (std::size_t i = 1; i < std::min(result.plans.size(), answer.top); ++i) {
     text += paragraph(fmt::format("plan {}", i + 1),

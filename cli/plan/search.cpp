@@ -111,7 +111,7 @@ Expected<Candidate> best_candidate(const std::filesystem::path& file, const Ques
   SearchOptions options = search_options(question.scenario);
   options.top = 1;
   SearchResult result = run_search(question, options);
-  std::vector<Candidate>& found = result.plans.empty() ? result.closest : result.plans;
+  std::vector<Candidate>& found = result.plans_or_closest();
   if (found.empty()) {
     return failure(file.string(), "no plan of the space is legal for this job");
   }

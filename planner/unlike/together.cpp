@@ -101,7 +101,7 @@ void search_as_one(const GroupedJob& job, GroupWatch& watch, const Take& take) {
     const SearchResult found =
         search(pacemaker, watch.search_options(), analytic_evaluator(pacemaker));
     if (!found.optimal) watch.stop();
-    for (const Candidate& candidate : found.plans.empty() ? found.closest : found.plans) {
+    for (const Candidate& candidate : found.plans_or_closest()) {
       const auto plan = as_one.plan_of(request_of(candidate.plan));
       if (plan) take(as_one.price(*plan));
     }

@@ -59,7 +59,7 @@ Expected<Candidate> searched(const PointQuestion& point, Objective objective) {
   options.top = 1;
   options.threads = 1;
   SearchResult result = improved_search(point.job(), options, analytic_evaluator(point.job()));
-  auto& found = result.plans.empty() ? result.closest : result.plans;
+  auto& found = result.plans_or_closest();
   if (found.empty()) return failure("", "no plan of the space is legal for this job");
   return std::move(found.front());
 }

@@ -29,10 +29,7 @@ struct SearchAnswer {
   SearchResult result;
   bool cancelled = false;
 
-  // Those that fit; none does: those that miss the memory by the least.
-  const std::vector<Candidate>& candidates() const {
-    return result.plans.empty() ? result.closest : result.plans;
-  }
+  const std::vector<Candidate>& candidates() const { return result.plans_or_closest(); }
 };
 
 class PlanSearch : public QObject {
