@@ -54,8 +54,7 @@ FormEditor editor_of(const Shape& shape) {
 }
 
 std::string typed_of(const Json& value) {
-  return value.is_string() ? value.get<std::string>()
-                           : value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return value.is_string() ? value.get<std::string>() : json_line(value);
 }
 
 std::string without_ticks(std::string text) {
@@ -119,9 +118,7 @@ class FormBuilder {
 
 bool is_json(std::string_view text) { return parse_json(text).has_value(); }
 
-std::string quoted(std::string_view text) {
-  return Json(std::string(text)).dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+std::string quoted(std::string_view text) { return json_line(Json(std::string(text))); }
 
 std::string_view trimmed(std::string_view text) {
   const std::size_t first = std::min(text.find_first_not_of(" \t"), text.size());

@@ -48,7 +48,7 @@ RankStatus status_in(const Json& object) {
 std::string rank_status_line(const std::vector<RankStatus>& ranks) {
   Json list = Json::array();
   for (const RankStatus& status : ranks) list.push_back(status_json(status));
-  return Json{{"ranks", std::move(list)}}.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_line(Json{{"ranks", std::move(list)}});
 }
 
 std::optional<std::vector<RankStatus>> read_rank_status(std::string_view line) {

@@ -7,8 +7,7 @@
 namespace trainyard {
 
 std::string shown_path(const std::filesystem::path& path) {
-  const std::string dumped =
-      Json(path.string()).dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string dumped = json_line(Json(path.string()));
   return dumped.substr(1, dumped.size() - 2);
 }
 

@@ -29,10 +29,6 @@ std::string shortened(std::string text) {
   return text + "…";
 }
 
-std::string dumped(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 std::string line_and_column(std::string_view text, std::size_t position) {
   const std::string_view before = text.substr(0, position);
   const std::size_t line = before.rfind('\n');
@@ -180,6 +176,10 @@ std::string text_of(const Json& value) {
   return value.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+std::string json_line(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 std::string shown(const Json& value) {
   if (value.is_string()) return shown(std::string_view(value.get_ref<const std::string&>()));
   if (value.is_object()) {
@@ -189,11 +189,11 @@ std::string shown(const Json& value) {
   if (value.is_array()) {
     return value.empty() ? "an empty list" : fmt::format("a list of {}", value.size());
   }
-  return shortened(dumped(value));
+  return shortened(json_line(value));
 }
 
 std::string shown(std::string_view text) {
-  return shortened(dumped(std::string(text.substr(0, prefix_length(text, kLongestShown)))));
+  return shortened(json_line(std::string(text.substr(0, prefix_length(text, kLongestShown)))));
 }
 
 std::string pointer_step(std::string_view key) {
@@ -201,7 +201,7 @@ std::string pointer_step(std::string_view key) {
   for (const char c : key.substr(0, prefix_length(key, kLongestShown))) {
     step += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
   }
-  std::string escaped = dumped(step);  // control characters and invalid bytes
+  std::string escaped = json_line(step);  // control characters and invalid bytes
   return escaped.substr(1, escaped.size() - 2);
 }
 

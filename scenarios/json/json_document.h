@@ -23,6 +23,8 @@ Json& append_member(Json& object, const std::string& key, Json value);
 
 // Indented, with a line feed at the end; text that is not UTF-8 is replaced.
 std::string text_of(const Json& value);
+// On one line, without a line feed.
+std::string json_line(const Json& value);
 
 // How an error line shows what was found: at most 80 characters, one line, valid UTF-8.
 std::string shown(const Json& value);

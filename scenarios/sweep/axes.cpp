@@ -10,7 +10,7 @@ namespace trainyard {
 namespace {
 
 SweepValue valued(Json value) {
-  std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string text = json_line(value);
   return {std::move(value), std::move(text)};
 }
 

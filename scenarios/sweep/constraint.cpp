@@ -82,7 +82,7 @@ ConstraintValue constraint_value_of(const Json& value) {
   if (value.is_number()) return value.get<double>();
   if (value.is_boolean()) return value.get<bool>() ? 1.0 : 0.0;
   if (value.is_string()) return value_of_text(value.get_ref<const std::string&>());
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_line(value);
 }
 
 class Constraint::Parser {

@@ -18,10 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string json_of(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 std::string below(const std::string& key, const std::string& step) {
   return key.empty() ? step : fmt::format("{}.{}", key, step);
 }
@@ -56,8 +52,8 @@ void compare_values(const std::string& key, const Json* before, const Json* afte
     return compare_members(key, before, after, changes);
   }
   if (before != nullptr && after != nullptr && *before == *after) return;
-  changes.push_back(
-      {key, before == nullptr ? "" : json_of(*before), after == nullptr ? "" : json_of(*after)});
+  changes.push_back({key, before == nullptr ? "" : json_line(*before),
+                     after == nullptr ? "" : json_line(*after)});
 }
 
 std::string columns_of(std::string_view side) {

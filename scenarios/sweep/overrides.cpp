@@ -61,7 +61,7 @@ SweepColumn column_of(std::string_view key) {
     key.remove_prefix(end + 1);
   }
   column.name = fmt::format("{}", fmt::join(column.steps, "."));
-  column.quoted = Json(column.name).dump(-1, ' ', false, Json::error_handler_t::replace);
+  column.quoted = json_line(Json(column.name));
   column.kinds.resize(column.steps.size());
   return column;
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "model/units.h"
+#include "scenarios/json/json_document.h"
 #include "scenarios/json/quantity.h"
 #include "scenarios/sweep/row_json.h"
 #include "scenarios/text/markup.h"
@@ -98,7 +99,7 @@ std::string value_cell(const Json* value) {
     return quantity ? fmt::format("<td data-v=\"{}\">{}</td>", *quantity, markup_text(text))
                     : text_cell(text);
   }
-  return text_cell(value->dump(-1, ' ', false, Json::error_handler_t::replace));
+  return text_cell(json_line(*value));
 }
 
 // Its step time and how much faster the point is; or why there is none.

@@ -1,13 +1,10 @@
 #include "scenarios/sweep/report_json.h"
 
+#include "scenarios/json/json_document.h"
 #include "scenarios/sweep/row_json.h"
 
 namespace trainyard {
 namespace {
-
-std::string line_of(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
 
 Json baseline_value(const std::optional<BaselineFigures>& baseline) {
   if (!baseline) return nullptr;
@@ -35,13 +32,13 @@ Expected<void> write_report_json(SweepReport& report, OutputFile& out) {
   for (const SweepInput& input : *inputs) hashes[input.name] = input.hash;
   const auto document = parse_json(report.results().said("document"));
   if (!document) return tl::unexpected(document.error());
-  out.write("{\"trainyard\":\"report/1\",\n\"name\":" + line_of(report.sweep().name));
-  out.write(",\n\"assumptions\":" + line_of(report.sweep().scenario.assumptions));
-  out.write(",\n\"document\":" + line_of(*document));
-  out.write(",\n\"inputs\":" + line_of(hashes) + ",\n\"points\":[\n");
+  out.write("{\"trainyard\":\"report/1\",\n\"name\":" + json_line(report.sweep().name));
+  out.write(",\n\"assumptions\":" + json_line(report.sweep().scenario.assumptions));
+  out.write(",\n\"document\":" + json_line(*document));
+  out.write(",\n\"inputs\":" + json_line(hashes) + ",\n\"points\":[\n");
   bool first = true;
   auto read = report.results().each({}, [&](const PointRow& row) {
-    out.write((first ? "" : ",\n") + line_of(point_value(report.describe(row))));
+    out.write((first ? "" : ",\n") + json_line(point_value(report.describe(row))));
     first = false;
     return true;
   });

@@ -1,14 +1,6 @@
 #include "scenarios/sweep/swept_keys.h"
 
 namespace trainyard {
-namespace {
-
-std::string json_text(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-}  // namespace
-
 SweptKeys::SweptKeys(const Sweep& sweep) : sweep_(sweep), known_(sweep.columns.size()) {
   keys_.reserve(sweep.columns.size());
   for (const SweepColumn& column : sweep.columns) {
@@ -39,7 +31,7 @@ std::vector<int> SweptKeys::places(std::int64_t point) {
 int SweptKeys::place_of(std::size_t key, const SweepValue& value) {
   const bool own = value.text.empty();
   const Json* json = own ? find(sweep_.columns[key], sweep_.base) : &value.value;
-  const std::string text = own && json != nullptr ? json_text(*json) : value.text;
+  const std::string text = own && json != nullptr ? json_line(*json) : value.text;
   auto& values = keys_[key].values;
   const auto [place, is_new] = known_[key].try_emplace(text, static_cast<int>(values.size()));
   if (is_new) {
