@@ -22,7 +22,7 @@ Holdings::Holdings(const Setting& setting, const Program& program, const RankLay
       at_(layout.coordinates(rank)) {}
 
 const ProgramBuffer& Holdings::whole(const ProgramBuffer& buffer) const {
-  return buffer.part_of < 0 ? buffer : program_.buffers[static_cast<std::size_t>(buffer.part_of)];
+  return buffer.part_of < 0 ? buffer : program_.buffer(buffer.part_of);
 }
 
 std::int64_t Holdings::first_of(const ProgramBuffer& buffer) const {

@@ -39,7 +39,7 @@ RankExecutor::RankExecutor(const Setting& setting, const Program& program, const
 }
 
 const ProgramBuffer& RankExecutor::buffer_of(const Operand& operand) const {
-  return program_.buffers[index(operand.buffer)];
+  return program_.buffer(operand.buffer);
 }
 
 void RankExecutor::find_residents() {
@@ -58,7 +58,7 @@ void RankExecutor::find_residents() {
 }
 
 void RankExecutor::fill(const Resident& resident, Watch& watch) {
-  const ProgramBuffer& buffer = program_.buffers[index(resident.buffer)];
+  const ProgramBuffer& buffer = program_.buffer(resident.buffer);
   // Beside master weights the states need none of their own.
   const bool keeps_weights = buffer.element_bytes > setting_.training.optimizer.moment_bytes;
   const int copies =
@@ -76,7 +76,7 @@ void RankExecutor::fill(const Resident& resident, Watch& watch) {
 void RankExecutor::begin_step(std::int64_t batch) {
   progress_.begin_step();
   for (const Resident& resident : residents_) {
-    const ProgramBuffer& buffer = program_.buffers[index(resident.buffer)];
+    const ProgramBuffer& buffer = program_.buffer(resident.buffer);
     if (buffer.role == BufferRole::scalar) backend_.clear(resident.instance);
     if (buffer.role == BufferRole::data) {
       backend_.write(resident.instance,
@@ -180,7 +180,7 @@ HeldTensor RankExecutor::held(const Operation* writer, int buffer, int layer,
   const bool leaves_part =
       writer != nullptr && writer->shards > 1 &&
       (writer->kind == OperationKind::optimizer_step || writer->kind == OperationKind::copy);
-  if (!leaves_part || program_.buffers[index(buffer)].part_of >= 0) return tensor;
+  if (!leaves_part || program_.buffer(buffer).part_of >= 0) return tensor;
   const int shard = shard_in(*writer);
   const FlatPart part = part_of(size, writer->shards, shard);
   tensor.known_from = part.begin;
@@ -215,7 +215,7 @@ std::vector<HeldTensor> RankExecutor::weights(Watch& watch) {
   const std::vector<const Operation*> writers = last_writers();
   std::vector<HeldTensor> all;
   for (const Resident& resident : residents_) {
-    if (program_.buffers[index(resident.buffer)].role != BufferRole::weight) continue;
+    if (program_.buffer(resident.buffer).role != BufferRole::weight) continue;
     all.push_back(held(writers[index(resident.instance)], resident.buffer, resident.layer,
                        backend_.read(resident.instance)));
     watch.goes_on();
@@ -226,7 +226,7 @@ std::vector<HeldTensor> RankExecutor::weights(Watch& watch) {
 StepOutcome RankExecutor::outcome() {
   StepOutcome out;
   for (const Resident& resident : residents_) {
-    const ProgramBuffer& buffer = program_.buffers[index(resident.buffer)];
+    const ProgramBuffer& buffer = program_.buffer(resident.buffer);
     if (buffer.role != BufferRole::scalar) continue;
     const auto value = static_cast<double>(backend_.read(resident.instance).front());
     if (buffer.name == "loss" && holdings_.at().tensor == 0) out.loss += value;

@@ -82,7 +82,7 @@ WholeTensors whole_tensors(const Holdings& holdings, const Program& program,
                            const std::vector<HeldTensor>& held) {
   WholeTensors out;
   for (const HeldTensor& tensor : held) {
-    const ProgramBuffer& buffer = program.buffers[static_cast<std::size_t>(tensor.buffer)];
+    const ProgramBuffer& buffer = program.buffer(tensor.buffer);
     out[holdings.name(buffer, tensor.layer)] = {buffer.columns, tensor.numbers};
   }
   return out;
@@ -105,7 +105,7 @@ std::vector<float> differences(const TensorComparison& with, const TensorName& n
                                const WholeTensor& expected, const std::vector<HeldTensor>& held) {
   std::vector<float> apart(expected.numbers.size(), -1);
   for (const HeldTensor& tensor : held) {
-    const ProgramBuffer& buffer = with.program.buffers[static_cast<std::size_t>(tensor.buffer)];
+    const ProgramBuffer& buffer = with.program.buffer(tensor.buffer);
     if (with.holdings.name(buffer, tensor.layer) != name) continue;
     for (std::int64_t k = tensor.known_from; k < tensor.known_to; ++k) {
       if ((k + 1) % kBetweenBeats == 0) with.watch.goes_on();

@@ -64,7 +64,7 @@ std::string size_text(const Program& program, const Operation& operation) {
   if (moves_bytes(operation.kind)) return with_unit(operation.message);
   Bytes largest;
   for (const Operand& operand : operation.operands) {
-    largest = std::max(largest, program.buffers[static_cast<std::size_t>(operand.buffer)].bytes());
+    largest = std::max(largest, program.buffer(operand.buffer).bytes());
   }
   return with_unit(largest);
 }
@@ -76,7 +76,7 @@ std::string buffer_names(const Program& program, const Operation& operation, Acc
   for (const Operand& operand : operation.operands) {
     if (operand.access != access) continue;
     if (!names.empty()) names += "; ";
-    names += program.buffers[static_cast<std::size_t>(operand.buffer)].name;
+    names += program.buffer(operand.buffer).name;
   }
   return names;
 }

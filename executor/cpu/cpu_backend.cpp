@@ -155,7 +155,7 @@ class CpuBackend final : public Backend {
     Operands<float> operands;
     for (std::size_t i = 0; i < work.buffers.size(); ++i) {
       const Operand& operand = work.issued.operation->operands[i];
-      const ProgramBuffer* what = &program_.buffers[buffer_index(operand.buffer)];
+      const ProgramBuffer* what = &program_.buffer(operand.buffer);
       Tensor<float>* tensor = &slots_[buffer_index(work.buffers[i])].tensor;
       if (operand.access == Access::read) {
         operands.in.push_back(tensor);

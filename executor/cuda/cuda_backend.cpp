@@ -35,7 +35,7 @@ std::size_t expected_bytes(const Program& program, int stage) {
   for (const IssuedOperation issued : operations_of(program, stage)) {
     for (const Operand& operand : issued.operation->operands) {
       std::size_t& of = held[index(instance_of(program, issued, operand))];
-      if (of == 0) now += of = bytes_of(program.buffers[index(operand.buffer)]);
+      if (of == 0) now += of = bytes_of(program.buffer(operand.buffer));
     }
     most = std::max(most, now);
     for (const Operand& operand : issued.operation->operands) {

@@ -136,7 +136,7 @@ class NetworkSamples {
   void add_update(const Operation& operation, const Timing& timing) {
     double elements = 0;
     for (const Operand& operand : operation.operands) {
-      const ProgramBuffer& buffer = program_.buffers[static_cast<std::size_t>(operand.buffer)];
+      const ProgramBuffer& buffer = program_.buffer(operand.buffer);
       if (buffer.role != BufferRole::gradient) continue;
       elements += static_cast<double>(buffer.rows) * static_cast<double>(buffer.columns);
     }

@@ -21,7 +21,7 @@ int add_block(Program& program, std::string_view name, Operations operations) {
 }
 
 bool is_activation(const Program& program, int buffer) {
-  return program.buffers[static_cast<std::size_t>(buffer)].role == BufferRole::activation;
+  return program.buffer(buffer).role == BufferRole::activation;
 }
 
 // The last operation that uses a buffer frees it, but for what is used later or handed on (`used`).
@@ -67,7 +67,7 @@ void narrow_scopes(Lowering& lowering, const std::vector<Operations>& passes) {
   for (const Operations& pass : passes) {
     for (const Operation& operation : pass) {
       for (const Operand& operand : operation.operands) {
-        ProgramBuffer& buffer = lowering.program.buffers[static_cast<std::size_t>(operand.buffer)];
+        ProgramBuffer& buffer = lowering.program.buffer(operand.buffer);
         const bool everywhere = buffer.role == BufferRole::activation &&
                                 buffer.scope == Scope::activation &&
                                 buffer.away == OffloadTarget::none;
@@ -378,7 +378,7 @@ bool has_layers_of(const Transformer& model, LayerKind kind) {
 void note_copy(Lowering& lowering, const Parameter& parameter) {
   for (const int buffer : std::set<int>{parameter.held_gradient, parameter.held_weight,
                                         parameter.stored_gradient, parameter.stored_weight}) {
-    lowering.program.buffers[static_cast<std::size_t>(buffer)].replicas *= 2;
+    lowering.program.buffer(buffer).replicas *= 2;
   }
 }
 

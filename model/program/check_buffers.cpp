@@ -31,7 +31,7 @@ class BufferCheck {
 
  private:
   const ProgramBuffer& buffer_of(const Operand& operand) const {
-    return program_.buffers[static_cast<std::size_t>(operand.buffer)];
+    return program_.buffer(operand.buffer);
   }
 
   // What is wrong; empty: nothing.

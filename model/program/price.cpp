@@ -53,7 +53,7 @@ enum class Updated : std::uint8_t { end_of_network, dense_of_layer, experts_of_l
 
 // Of one layer each has states of its own.
 Updated updated_by(const Program& program, const Operation& update) {
-  const auto& gradient = program.buffers[static_cast<std::size_t>(update.operands.front().buffer)];
+  const auto& gradient = program.buffer(update.operands.front().buffer);
   if (gradient.scope != Scope::layer) return Updated::end_of_network;
   return gradient.cut.experts > 0 ? Updated::experts_of_layer : Updated::dense_of_layer;
 }
@@ -68,7 +68,7 @@ BytesPerSecond update_rate(const Cluster& cluster, const Plan& plan) {
 // Where a copy comes from or goes to.
 OffloadTarget place_of(const Program& program, const Operation& copy) {
   for (const Operand& operand : copy.operands) {
-    const OffloadTarget away = program.buffers[static_cast<std::size_t>(operand.buffer)].away;
+    const OffloadTarget away = program.buffer(operand.buffer).away;
     if (away != OffloadTarget::none) return away;
   }
   return OffloadTarget::host;
@@ -96,10 +96,10 @@ double moved_share(const Program& program, const Operation& operation, const Ope
   for (const Access access : {Access::read, Access::create}) {
     const auto moved = std::find_if(
         operation.operands.begin(), operation.operands.end(), [&](const Operand& operand) {
-          const auto& buffer = program.buffers[static_cast<std::size_t>(operand.buffer)];
+          const auto& buffer = program.buffer(operand.buffer);
           return operand.access == access && buffer.columns == job.model.hidden_size;
         });
-    rows += program.buffers[static_cast<std::size_t>(moved->buffer)].rows;
+    rows += program.buffer(moved->buffer).rows;
   }
   const double elements = static_cast<double>(rows) * job.model.hidden_size;
   return Bytes(elements * job.training.precision.activation_bytes) / op.forward_traffic;

@@ -77,6 +77,12 @@ struct Program {
   std::vector<ProgramBuffer> buffers;
   std::vector<Block> blocks;
   std::vector<StageProgram> stages;
+
+  // As operands name it. Requires: a buffer, not −1.
+  ProgramBuffer& buffer(int number) { return buffers[static_cast<std::size_t>(number)]; }
+  const ProgramBuffer& buffer(int number) const {
+    return buffers[static_cast<std::size_t>(number)];
+  }
 };
 
 // Fills first_instance, instances and operations of every stage from the rest.

@@ -30,7 +30,7 @@ Json buffers_json(const Program& program, const Operation& operation, Access acc
   Json names = Json::array();
   for (const Operand& operand : operation.operands) {
     if (operand.access != access) continue;
-    names.push_back(program.buffers[static_cast<std::size_t>(operand.buffer)].name);
+    names.push_back(program.buffer(operand.buffer).name);
   }
   return names;
 }
@@ -39,7 +39,7 @@ Json freed_json(const Program& program, const Operation& operation) {
   Json names = Json::array();
   for (const Operand& operand : operation.operands) {
     if (!operand.frees) continue;
-    names.push_back(program.buffers[static_cast<std::size_t>(operand.buffer)].name);
+    names.push_back(program.buffer(operand.buffer).name);
   }
   return names;
 }

@@ -191,8 +191,7 @@ class ListBuilder {
       uses_.write(instance, task);
     }
     if (operand.access == Access::create) {
-      const Bytes bytes =
-          program_.buffers[static_cast<std::size_t>(operand.buffer)].bytes_on_device();
+      const Bytes bytes = program_.buffer(operand.buffer).bytes_on_device();
       uses_.set_buffer(instance, static_cast<std::int32_t>(out_.list.buffers.size()));
       out_.list.buffers.push_back({bytes, task, kNobody, operand.buffer});
     }

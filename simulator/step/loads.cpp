@@ -12,9 +12,7 @@ bool is_of_a_pass(StepPass pass) { return pass != StepPass::start && pass != Ste
 
 bool handles_routed_tokens(const Program& program, const Operation& operation) {
   return std::any_of(operation.operands.begin(), operation.operands.end(),
-                     [&](const Operand& operand) {
-                       return program.buffers[static_cast<std::size_t>(operand.buffer)].routed;
-                     });
+                     [&](const Operand& operand) { return program.buffer(operand.buffer).routed; });
 }
 
 bool goes_with_the_batch(const IssuedOperation& issued) {

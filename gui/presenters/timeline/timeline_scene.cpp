@@ -43,7 +43,7 @@ QString buffers_text(const Program& program, const StepTask& what) {
   Bytes read, written;
   const ProgramBuffer* result = nullptr;
   for (const Operand& operand : what.issued.operation->operands) {
-    const ProgramBuffer& buffer = program.buffers[static_cast<std::size_t>(operand.buffer)];
+    const ProgramBuffer& buffer = program.buffer(operand.buffer);
     if (operand.access != Access::create) read += buffer.bytes();
     if (operand.access != Access::read) written += buffer.bytes();
     if (operand.access == Access::create && result == nullptr) result = &buffer;

@@ -120,7 +120,7 @@ HeadBuffers make_gradients(NetworkUnit& unit, const AttentionHalf& half) {
 }
 
 Bytes bytes_of(const Lowering& lowering, int buffer) {
-  return lowering.program.buffers[static_cast<std::size_t>(buffer)].bytes();
+  return lowering.program.buffer(buffer).bytes();
 }
 
 void append_context_collective(NetworkUnit& unit, Phase phase, OperationKind kind, Bytes message,
@@ -166,8 +166,7 @@ void append_attention_core_gradient(NetworkUnit& unit, const AttentionHalf& half
 // The scores again, from `heads` as forward had them; the output of the first time was kept.
 void repeat_core(NetworkUnit& unit, const AttentionHalf& half, const HeadBuffers& heads) {
   Operation core = core_operation(unit, half, OperationKind::attention);
-  const ProgramBuffer first =
-      unit.lowering().program.buffers[static_cast<std::size_t>(half.core_output)];
+  const ProgramBuffer first = unit.lowering().program.buffer(half.core_output);
   const int output =
       unit.lowering().activation("attention context again", first.rows, first.columns);
   core.operands = read_heads(heads);
@@ -282,8 +281,7 @@ void append_ring(NetworkUnit& unit, AttentionHalf& half) {
 void repeat_block(NetworkUnit& unit, const AttentionHalf& half, int step,
                   const HeadBuffers& block) {
   Operation core = ring_operation(unit, half, OperationKind::attention, step);
-  const ProgramBuffer first =
-      unit.lowering().program.buffers[static_cast<std::size_t>(half.core_output)];
+  const ProgramBuffer first = unit.lowering().program.buffer(half.core_output);
   const int output = unit.lowering().activation("block context again", first.rows, first.columns);
   core.operands = read_heads(block);
   core.operands.push_back(creates(output));
@@ -393,8 +391,7 @@ HeadBuffers append_ulysses_gradient(NetworkUnit& unit, const AttentionHalf& half
   const HeadBuffers gradients = make_gradients(unit, half);
   const HeadBuffers dealt = dealt_heads(
       unit, half, {"dealt query gradient", "dealt key gradient", "dealt value gradient"});
-  const ProgramBuffer output =
-      unit.lowering().program.buffers[static_cast<std::size_t>(half.core_output)];
+  const ProgramBuffer output = unit.lowering().program.buffer(half.core_output);
   const int output_gradient =
       unit.lowering().activation("dealt context gradient", output.rows, output.columns);
   exchange_heads(unit, Phase::input_gradient, values, context_gradient, output_gradient);

@@ -63,7 +63,7 @@ int cast_buffer(NetworkUnit& unit, std::string_view name, std::int64_t rows,
   Lowering& lowering = unit.lowering();
   ProgramBuffer buffer{.name = name, .rows = rows};
   for (const Operand& source : sources) {
-    const auto& of = lowering.program.buffers[static_cast<std::size_t>(source.buffer)];
+    const auto& of = lowering.program.buffer(source.buffer);
     buffer.columns += of.columns;
     buffer.routed = of.routed;
   }
@@ -73,7 +73,7 @@ int cast_buffer(NetworkUnit& unit, std::string_view name, std::int64_t rows,
 }
 
 std::int64_t rows_of(const NetworkUnit& unit, Operand operand) {
-  return unit.lowering().program.buffers[static_cast<std::size_t>(operand.buffer)].rows;
+  return unit.lowering().program.buffer(operand.buffer).rows;
 }
 
 Operation cast_operation(const NetworkUnit& unit, OperatorKind part, Phase phase,

@@ -20,7 +20,7 @@ Operation reduction(const Lowering& lowering, ProgramStream stream, Group group)
 }
 
 void add_gradient(const Lowering& lowering, int gradient, Operation& reduce) {
-  const ProgramBuffer& buffer = lowering.program.buffers[static_cast<std::size_t>(gradient)];
+  const ProgramBuffer& buffer = lowering.program.buffer(gradient);
   const double elements = static_cast<double>(buffer.rows) * static_cast<double>(buffer.columns);
   reduce.message += Bytes(elements * reduced_gradient_bytes(lowering.training));
   reduce.operands.push_back(updates(gradient));
@@ -122,8 +122,7 @@ std::vector<Operation> weight_gather(const Lowering& lowering,
                      .shards = sharing.shards};
     for (const Parameter& parameter : parameters_of(parameters, experts)) {
       if (parameter.keeps_weight_part() || parameter.weight_away()) continue;
-      gather.message +=
-          lowering.program.buffers[static_cast<std::size_t>(parameter.weight)].bytes();
+      gather.message += lowering.program.buffer(parameter.weight).bytes();
       gather.operands.push_back(updates(parameter.weight));
     }
     append_if_used(list, gather);

@@ -41,8 +41,7 @@ Operation keys_of(const Lowering& lowering, const Operation& projection) {
   keys.operands = {projection.operands[0], projection.operands[2]};
   if (biased) keys.operands.push_back(projection.operands[4]);
   keys.operands.push_back(created[1]);
-  const ProgramBuffer& buffer =
-      lowering.program.buffers[static_cast<std::size_t>(created[1].buffer)];
+  const ProgramBuffer& buffer = lowering.program.buffer(created[1].buffer);
   keys.gemm.n = static_cast<double>(buffer.columns);
   return keys;
 }
@@ -75,11 +74,10 @@ bool moves_tokens(const Operation& op) {
 
 Halves halves_of(Lowering& lowering, const Operation& gemm) {
   Halves halves{.whole = created_by(gemm)};
-  ProgramBuffer half =
-      lowering.program.buffers[static_cast<std::size_t>(halves.whole.front().buffer)];
+  ProgramBuffer half = lowering.program.buffer(halves.whole.front().buffer);
   std::int64_t columns = 0;
   for (const Operand& operand : halves.whole) {
-    columns += lowering.program.buffers[static_cast<std::size_t>(operand.buffer)].columns;
+    columns += lowering.program.buffer(operand.buffer).columns;
   }
   half.name = "first half again";
   half.columns = columns / 2;
@@ -93,8 +91,7 @@ Halves halves_of(Lowering& lowering, const Operation& gemm) {
 Operation first_half(const Lowering& lowering, Operation gemm, const Halves& halves) {
   gemm.operands.resize(gemm.operands.size() - halves.whole.size());
   gemm.operands.push_back(creates(halves.again));
-  gemm.gemm.n =
-      static_cast<double>(lowering.program.buffers[static_cast<std::size_t>(halves.again)].columns);
+  gemm.gemm.n = static_cast<double>(lowering.program.buffer(halves.again).columns);
   return gemm;
 }
 

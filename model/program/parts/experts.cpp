@@ -202,8 +202,7 @@ Rows append_grouping(NetworkUnit& unit, ExpertHalf& half, Rows received) {
   half.counts = half.received_counts;
   Rows all = received;
   if (shares(unit)) {
-    const ProgramBuffer counts =
-        unit.lowering().program.buffers[static_cast<std::size_t>(half.received_counts)];
+    const ProgramBuffer counts = unit.lowering().program.buffer(half.received_counts);
     half.counts = unit.numbers("all rows by expert", counts.rows * plan.expert_tensor_parallel,
                                counts.columns);
     all = {routed(unit, "all tokens", half.rows.all, hidden),

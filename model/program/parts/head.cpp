@@ -142,7 +142,7 @@ void append_prediction_gradient(NetworkUnit& unit, const LinearPart& head,
 
 void add_head(NetworkUnit& unit, Parameter table) {
   const Lowering& lowering = unit.lowering();
-  const ProgramBuffer& matrix = lowering.program.buffers[static_cast<std::size_t>(table.weight)];
+  const ProgramBuffer& matrix = lowering.program.buffer(table.weight);
   const LinearPart head{.part = OperatorKind::output_head,
                         .weights = {table},
                         .biases = {},

@@ -33,7 +33,7 @@ class CastWeights {
       if (is_gemm && op.cast.exists()) elements += op.gemm.n * op.gemm.k * op.gemm.groups;
     }
     Lowering& lowering = unit_.lowering();
-    ProgramBuffer& buffer = lowering.program.buffers[static_cast<std::size_t>(buffer_)];
+    ProgramBuffer& buffer = lowering.program.buffer(buffer_);
     buffer.rows = static_cast<std::int64_t>(elements);
     buffer.columns = 1;
     buffer.dtype = lowering.training.precision.layer_gemm;

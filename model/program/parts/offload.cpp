@@ -9,13 +9,6 @@
 namespace trainyard {
 namespace {
 
-ProgramBuffer& buffer_in(Lowering& lowering, int buffer) {
-  return lowering.program.buffers[static_cast<std::size_t>(buffer)];
-}
-const ProgramBuffer& buffer_in(const Lowering& lowering, int buffer) {
-  return lowering.program.buffers[static_cast<std::size_t>(buffer)];
-}
-
 // What the layer makes, and its inputs.
 std::set<int> made_forward(const Lowering& lowering, const NetworkUnit& unit) {
   std::set<int> made = {lowering.hidden, lowering.embedded};
@@ -44,7 +37,7 @@ std::vector<int> kept_for_backward(const Lowering& lowering, const NetworkUnit& 
 }
 
 int outside(Lowering& lowering, int buffer, OffloadTarget target) {
-  ProgramBuffer copy = buffer_in(lowering, buffer);
+  ProgramBuffer copy = lowering.program.buffer(buffer);
   copy.away = target;
   return lowering.add(copy);
 }
@@ -78,7 +71,7 @@ int pass_mark(Lowering& lowering) {
 // This rank's part of what it keeps; the whole of it where nobody shares it, or it is a part.
 ProgramBuffer part_of_whole(const Lowering& lowering, int held, const Sharing& sharing,
                             OffloadTarget target) {
-  ProgramBuffer part = buffer_in(lowering, held);
+  ProgramBuffer part = lowering.program.buffer(held);
   part.away = target;
   part.gathered = false;
   if (target == OffloadTarget::none) part.role = BufferRole::activation;
@@ -121,7 +114,7 @@ OperationList carried(const Lowering& lowering, const std::vector<Parameter>& so
   const bool comes = stream == ProgramStream::fetch;
   Operation copy = copying(stream, phase, lowering.dtype);
   for (const Parameter& parameter : some) {
-    copy.message += buffer_in(lowering, parameter.*places.held).bytes();
+    copy.message += lowering.program.buffer(parameter.*places.held).bytes();
     copy.operands.push_back(reads(parameter.*(comes ? places.stored : places.held)));
   }
   for (const Parameter& parameter : some) {
@@ -157,7 +150,7 @@ ActivationCopies activation_copies(Lowering& lowering, const NetworkUnit& unit, 
   std::vector<int> stored;
   for (const int buffer : kept) {
     stored.push_back(outside(lowering, buffer, lowering.plan.offload.activations));
-    copies.away.message += buffer_in(lowering, buffer).bytes();
+    copies.away.message += lowering.program.buffer(buffer).bytes();
     copies.away.operands.push_back(reads(buffer));
   }
   for (const int buffer : stored) {
@@ -235,7 +228,7 @@ std::vector<Operation> with_gradients_here(const Lowering& lowering,
   Operation send = bring;
   for (const Parameter& parameter : parameters) {
     if (!parameter.gradient_away() || !uses(operations, parameter)) continue;
-    bring.message += buffer_in(lowering, parameter.held_gradient).bytes();
+    bring.message += lowering.program.buffer(parameter.held_gradient).bytes();
     bring.operands.push_back(reads(parameter.stored_gradient));
     send.operands.push_back(reads(parameter.held_gradient));
     send.operands.back().frees = true;
@@ -292,7 +285,7 @@ Operation UpdateCrossing::to_update(bool experts, Places places) const {
   Operation copy = crossing(experts, !is_part(lowering_, kept.front().*places.stored));
   for (std::size_t i = 0; i < kept.size(); ++i) {
     copy.operands.push_back(reads(kept[i].*places.stored));
-    copy.message += buffer_in(lowering_, there[i].*places.held).bytes();
+    copy.message += lowering_.program.buffer(there[i].*places.held).bytes();
   }
   for (const Parameter& parameter : there) {
     const int held = parameter.*places.held;
@@ -326,7 +319,7 @@ void UpdateCrossing::append_return(OperationList& list, bool experts) const {
   Operation copy = crossing(experts, !is_part(lowering_, into.front().stored_weight));
   for (const Parameter& parameter : from) {
     copy.operands.push_back(reads(parameter.held_weight));
-    copy.message += buffer_in(lowering_, parameter.held_weight).bytes();
+    copy.message += lowering_.program.buffer(parameter.held_weight).bytes();
   }
   for (const Parameter& parameter : into) copy.operands.push_back(updates(parameter.stored_weight));
   list.push_back(std::move(copy));
@@ -355,8 +348,8 @@ void UpdateCrossing::append_spread(OperationList& list, bool experts) const {
           lowering_.add(part_of_whole(lowering_, all[i].held_weight, sharing, OffloadTarget::none));
     }
     parts.push_back(part);
-    bring.message += buffer_in(lowering_, part).bytes();
-    gather.message += buffer_in(lowering_, all[i].held_weight).bytes();
+    bring.message += lowering_.program.buffer(part).bytes();
+    gather.message += lowering_.program.buffer(all[i].held_weight).bytes();
     gather.operands.push_back(reads(part));
     send.operands.push_back(reads(all[i].held_weight));
   }

@@ -7,10 +7,6 @@
 namespace trainyard {
 namespace {
 
-const ProgramBuffer& buffer_of(const Lowering& lowering, int buffer) {
-  return lowering.program.buffers[static_cast<std::size_t>(buffer)];
-}
-
 // `parts`: its operands are parts already.
 Operation sharded(const Lowering& lowering, OperationKind kind, bool experts, bool parts) {
   const Sharing sharing = sharing_of(lowering, experts);
@@ -31,7 +27,8 @@ Operation update_of(Lowering& lowering, const std::vector<Parameter>& parameters
   ProgramBuffer states{.name = "optimizer states", .role = BufferRole::optimizer};
   states.columns = 1;
   states.dtype = Dtype::fp32;
-  const bool in_layer = buffer_of(lowering, parameters.front().held_weight).scope == Scope::layer;
+  const bool in_layer =
+      lowering.program.buffer(parameters.front().held_weight).scope == Scope::layer;
   states.element_bytes =
       moment_bytes(training.optimizer, in_layer ? UpdatedPart::layer : UpdatedPart::end_of_network);
   states.away = lowering.plan.offload.optimizer;
@@ -39,7 +36,7 @@ Operation update_of(Lowering& lowering, const std::vector<Parameter>& parameters
     states.element_bytes += training.precision.master_weight_bytes;
   }
   for (const Parameter& parameter : parameters) {
-    const ProgramBuffer& weight = buffer_of(lowering, parameter.held_weight);
+    const ProgramBuffer& weight = lowering.program.buffer(parameter.held_weight);
     const int shards = weight_parts ? 1 : update.shards;
     states.scope = weight.scope;
     states.rows += (weight.rows * weight.columns + shards - 1) / shards;
@@ -84,7 +81,7 @@ std::vector<Operation> squared_norm(const Lowering& lowering,
 // Over the parts of sharded states, then over the copy of the network; with experts, whose copies
 // are spread over others' replicas, over all ranks.
 std::vector<Operation> norm_reduction(const Lowering& lowering, int norm) {
-  const ProgramBuffer& buffer = buffer_of(lowering, norm);
+  const ProgramBuffer& buffer = lowering.program.buffer(norm);
   Operation reduce{.kind = OperationKind::all_reduce,
                    .stream = ProgramStream::data_parallel,
                    .phase = Phase::update,

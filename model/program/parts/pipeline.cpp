@@ -13,7 +13,7 @@ bool scattered(const Lowering& lowering) {
 
 Operation boundary(const Lowering& lowering, OperationKind kind, int buffer) {
   const bool gradient = buffer == lowering.gradient;
-  const ProgramBuffer& whole = lowering.program.buffers[static_cast<std::size_t>(buffer)];
+  const ProgramBuffer& whole = lowering.program.buffer(buffer);
   return {
       .kind = kind,
       .stream = lowering.plan.overlap.pipeline ? ProgramStream::pipeline : ProgramStream::compute,

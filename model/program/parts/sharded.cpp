@@ -20,10 +20,6 @@ namespace {
 
 using OperationList = std::vector<Operation>;
 
-const ProgramBuffer& buffer_at(const Lowering& lowering, int buffer) {
-  return lowering.program.buffers[static_cast<std::size_t>(buffer)];
-}
-
 double elements(const ProgramBuffer& buffer) {
   return static_cast<double>(buffer.rows) * static_cast<double>(buffer.columns);
 }
@@ -64,7 +60,7 @@ std::vector<int> part_buffers(Lowering& lowering, const std::vector<Parameter>& 
       parts.push_back(parameter.gradient);
       continue;
     }
-    ProgramBuffer part = buffer_at(lowering, parameter.held_gradient);
+    ProgramBuffer part = lowering.program.buffer(parameter.held_gradient);
     part.role = BufferRole::activation;
     part.scope = Scope::activation;
     part.element_bytes = reduced_gradient_bytes(lowering.training);
@@ -94,7 +90,7 @@ void append_reduction(Lowering& lowering, const std::vector<Parameter>& paramete
                        .phase = phase,
                        .dtype = Dtype::fp32};
   for (const Parameter& parameter : parameters) {
-    reduce.message += Bytes(elements(buffer_at(lowering, parameter.gradient)) * element);
+    reduce.message += Bytes(elements(lowering.program.buffer(parameter.gradient)) * element);
     reduce.operands.push_back(reads(parameter.gradient));
   }
   across.message = reduce.message / sharing.shards;
@@ -199,7 +195,7 @@ std::vector<Operation> weight_fetch(const NetworkUnit& unit, Phase phase) {
                      .group = sharing.shard,
                      .shards = sharing.shards};
     for (const Parameter& parameter : some) {
-      gather.message += buffer_at(lowering, parameter.weight).bytes();
+      gather.message += lowering.program.buffer(parameter.weight).bytes();
       gather.operands.push_back(reads(parameter.held_weight));
     }
     for (const Parameter& parameter : some) gather.operands.push_back(creates(parameter.weight));

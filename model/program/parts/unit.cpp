@@ -60,7 +60,7 @@ bool casts_master_weights(const Lowering& lowering) {
 }
 
 bool is_part(const Lowering& lowering, int buffer) {
-  return lowering.program.buffers[static_cast<std::size_t>(buffer)].part_of >= 0;
+  return lowering.program.buffer(buffer).part_of >= 0;
 }
 
 OffloadTarget weights_target(const Lowering& lowering) {
@@ -164,7 +164,7 @@ Parameter NetworkUnit::parameter(const Matrix& matrix, PartialGradient partial, 
 // The part keeps role and scope; the whole becomes what a pass makes and forgets. Weights live from
 // the gather, a unit ahead, to their last use.
 int NetworkUnit::keep_part(int whole, const Sharing& sharing) {
-  ProgramBuffer part = lowering_.program.buffers[static_cast<std::size_t>(whole)];
+  ProgramBuffer part = lowering_.program.buffer(whole);
   const bool weight = part.role == BufferRole::weight;
   part.rows = (part.rows * part.columns + sharing.shards - 1) / sharing.shards;
   part.columns = 1;
@@ -174,7 +174,7 @@ int NetworkUnit::keep_part(int whole, const Sharing& sharing) {
     part.element_bytes = lowering_.training.precision.master_weight_bytes;
     part.dtype = Dtype::fp32;
   }
-  ProgramBuffer& used = lowering_.program.buffers[static_cast<std::size_t>(whole)];
+  ProgramBuffer& used = lowering_.program.buffer(whole);
   used.role = BufferRole::activation;
   used.gathered = weight;
   if (!weight) used.element_bytes = whole_gradient_bytes(lowering_.training);
@@ -191,7 +191,7 @@ void NetworkUnit::keep_parts(Parameter& parameter) {
     parameter.held_weight = keep_part(parameter.weight, sharing);
   } else if (casts_master_weights(lowering_)) {
     // Of one rank the master weights are what it keeps: kernels read them cast.
-    ProgramBuffer& weight = lowering_.program.buffers[static_cast<std::size_t>(parameter.weight)];
+    ProgramBuffer& weight = lowering_.program.buffer(parameter.weight);
     weight.element_bytes = lowering_.training.precision.master_weight_bytes;
     weight.dtype = Dtype::fp32;
   }
@@ -203,9 +203,9 @@ void NetworkUnit::keep_parts(Parameter& parameter) {
 // What lies outside the device; on it is what a pass makes of that and forgets.
 int NetworkUnit::store(int held, OffloadTarget target) {
   if (target == OffloadTarget::none) return held;
-  ProgramBuffer stored = lowering_.program.buffers[static_cast<std::size_t>(held)];
+  ProgramBuffer stored = lowering_.program.buffer(held);
   stored.away = target;
-  ProgramBuffer& used = lowering_.program.buffers[static_cast<std::size_t>(held)];
+  ProgramBuffer& used = lowering_.program.buffer(held);
   used.gathered = used.role == BufferRole::weight && used.part_of < 0;
   used.role = BufferRole::activation;
   return lowering_.add(stored);
@@ -213,7 +213,7 @@ int NetworkUnit::store(int held, OffloadTarget target) {
 
 Parameter NetworkUnit::borrowed(Parameter parameter, SharedEnd end) {
   const auto copied = [this](int buffer) {
-    return lowering_.add(lowering_.program.buffers[static_cast<std::size_t>(buffer)]);
+    return lowering_.add(lowering_.program.buffer(buffer));
   };
   if (parameter.end == SharedEnd::front) {
     parameter.end = end;
@@ -279,7 +279,7 @@ void NetworkUnit::surround_backward(const std::vector<Operation>& before,
 // saved input, which nothing waits for, always runs beside them.
 Operation NetworkUnit::tensor_collective(OperationKind kind, Phase phase, int whole) const {
   const bool beside = lowering_.plan.overlap.tensor_parallel || phase == Phase::weight_gradient;
-  const ProgramBuffer& buffer = lowering_.program.buffers[static_cast<std::size_t>(whole)];
+  const ProgramBuffer& buffer = lowering_.program.buffer(whole);
   return {.kind = kind,
           .stream = beside ? ProgramStream::tensor_parallel : ProgramStream::compute,
           .dtype = buffer.dtype,
@@ -297,7 +297,7 @@ bool NetworkUnit::copies_sequences(Phase phase) const {
 // to reorder.
 int NetworkUnit::sequence_copy(Phase phase, int whole, bool column_parallel,
                                std::string_view name) {
-  ProgramBuffer buffer = lowering_.program.buffers[static_cast<std::size_t>(whole)];
+  ProgramBuffer buffer = lowering_.program.buffer(whole);
   buffer.name = name;
   const int copied = lowering_.add(buffer);
   const bool layer = of_parameters_ == Scope::layer;
@@ -314,7 +314,7 @@ int NetworkUnit::sequence_copy(Phase phase, int whole, bool column_parallel,
 Operand NetworkUnit::gathered(Phase phase, Operand local, std::string_view name) {
   if (!lowering_.plan.sequence_parallel) return with_access(local, Access::read);
   const bool copies = copies_sequences(phase);
-  ProgramBuffer buffer = lowering_.program.buffers[static_cast<std::size_t>(local.buffer)];
+  ProgramBuffer buffer = lowering_.program.buffer(local.buffer);
   buffer.name = copies ? "gathered chunks" : name;
   buffer.rows = lowering_.tokens;
   const int whole = lowering_.add(buffer);

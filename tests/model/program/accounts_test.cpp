@@ -390,7 +390,7 @@ TEST(ProgramAccounts, ExpertTensorCollectivesMoveEveryRow) {
       if (op.group != Group::expert_tensor || !inside) return;
       Bytes whole;
       for (const Operand& operand : op.operands) {
-        const auto& buffer = c.program.buffers[static_cast<std::size_t>(operand.buffer)];
+        const auto& buffer = c.program.buffer(operand.buffer);
         if (buffer.columns == c.job.job.model.hidden_size) whole = std::max(whole, buffer.bytes());
       }
       expect_close(op.message.value(), whole.value(), c.name + "rows");
@@ -432,7 +432,7 @@ TEST(ProgramAccounts, CopiesBesideCollectivesMoveTheirBytes) {
       if (shards && inside && op.group == Group::tensor) exchanged += op.message;
       if (!op.part || !is_sequence_copy(*op.part)) return;
       EXPECT_EQ(op.stream, ProgramStream::compute);
-      copied += c.program.buffers[static_cast<std::size_t>(op.operands.back().buffer)].bytes();
+      copied += c.program.buffer(op.operands.back().buffer).bytes();
     });
     if (!c.job.job.training.stack.copies_sharded_sequences) exchanged = Bytes(0);
     expect_close(copied.value(), exchanged.value(), c.name + "copies");

@@ -160,7 +160,7 @@ Bytes kept_by_layer(const Case& c) {
   Bytes kept;
   for (const Operation& operation : block_of(c, "layer forward").operations) {
     for (const Operand& operand : operation.operands) {
-      const ProgramBuffer& buffer = c.program.buffers[static_cast<std::size_t>(operand.buffer)];
+      const ProgramBuffer& buffer = c.program.buffer(operand.buffer);
       if (operand.access == Access::create) kept += buffer.bytes();
       if (operand.frees) kept -= buffer.bytes();
     }
@@ -284,7 +284,7 @@ TEST(ProgramAgreement, StagesHoldTheParametersOfTheEstimate) {
       for (const IssuedOperation issued : operations_of(c.program, stage)) {
         if (issued.operation->kind != OperationKind::optimizer_step) continue;
         for (const Operand& operand : issued.operation->operands) {
-          const ProgramBuffer& buffer = c.program.buffers[static_cast<std::size_t>(operand.buffer)];
+          const ProgramBuffer& buffer = c.program.buffer(operand.buffer);
           if (buffer.role == BufferRole::weight) {
             elements += static_cast<double>(buffer.rows * buffer.columns);
           }

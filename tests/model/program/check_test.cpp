@@ -53,7 +53,7 @@ Operand& operand(Program& program, Block& of, OperationKind kind, std::string_vi
   for (Operation& operation : of.operations) {
     if (operation.kind != kind) continue;
     for (Operand& candidate : operation.operands) {
-      if (program.buffers[static_cast<std::size_t>(candidate.buffer)].name == buffer) {
+      if (program.buffer(candidate.buffer).name == buffer) {
         return candidate;
       }
     }

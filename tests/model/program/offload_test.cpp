@@ -238,7 +238,7 @@ double most_on_device(const Program& program, std::string_view name) {
   double most = 0;
   for (const IssuedOperation issued : operations_of(program, 0)) {
     for (const Operand& operand : issued.operation->operands) {
-      const ProgramBuffer& buffer = program.buffers[static_cast<std::size_t>(operand.buffer)];
+      const ProgramBuffer& buffer = program.buffer(operand.buffer);
       if (buffer.name != name || buffer.away != OffloadTarget::none) continue;
       if (operand.access == Access::create) most = std::max(most, ++now);
       if (operand.frees) --now;
@@ -277,7 +277,7 @@ TEST(Offloaded, ActivationsOfTwoLayersAreOnTheDevice) {
   int most = 0;
   for (const IssuedOperation issued : operations_of(*program, 0)) {
     for (const Operand& operand : issued.operation->operands) {
-      const ProgramBuffer& buffer = program->buffers[static_cast<std::size_t>(operand.buffer)];
+      const ProgramBuffer& buffer = program->buffer(operand.buffer);
       if (buffer.name != "mlp up" || buffer.away != OffloadTarget::none) continue;
       if (operand.access == Access::create) most = std::max(most, ++held);
       if (operand.frees) --held;

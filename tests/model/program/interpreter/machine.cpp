@@ -71,7 +71,7 @@ class Machine {
 
   // What was there before the program; what an operation creates starts as not-a-number.
   Tensor<double> initial(const Rank& rank, const Value& value) const {
-    const ProgramBuffer& buffer = program_.buffers[index(value.buffer)];
+    const ProgramBuffer& buffer = program_.buffer(value.buffer);
     switch (buffer.role) {
       case BufferRole::weight:
         return weight(rank, value, buffer);
@@ -146,7 +146,7 @@ class Machine {
   // A message smaller than the buffer is this rank's share of its rows.
   Tensor<double> sent_part(const Rank& rank, const Tensor<double>& whole,
                            const Operation& op) const {
-    const ProgramBuffer& buffer = program_.buffers[index(op.operands[0].buffer)];
+    const ProgramBuffer& buffer = program_.buffer(op.operands[0].buffer);
     const auto parts = static_cast<Eigen::Index>(std::lround(buffer.bytes() / op.message));
     const Eigen::Index rows = whole.rows() / parts;
     return parts == 1 ? whole
@@ -161,14 +161,14 @@ class Machine {
       switch (operand.access) {
         case Access::read:
           operands.in.push_back(value);
-          operands.in_buffers.push_back(&program_.buffers[index(operand.buffer)]);
+          operands.in_buffers.push_back(&program_.buffer(operand.buffer));
           break;
         case Access::create:
           operands.out.push_back(value);
           break;
         case Access::update:
           operands.in_place.push_back(value);
-          operands.in_place_buffers.push_back(&program_.buffers[index(operand.buffer)]);
+          operands.in_place_buffers.push_back(&program_.buffer(operand.buffer));
           break;
       }
     }
@@ -225,7 +225,7 @@ class Machine {
 
   void note(const Rank& rank, const Value& value, const Tensor<double>& matrix,
             std::map<ElementName, double>& into) {
-    const ProgramBuffer& buffer = program_.buffers[index(value.buffer)];
+    const ProgramBuffer& buffer = program_.buffer(value.buffer);
     const auto [name, layer] = rank.holdings.name(buffer, value.layer);
     for (Eigen::Index k = 0; k < matrix.size(); ++k) {
       // Another rank's part of sharded states.
@@ -244,7 +244,7 @@ class Machine {
     for (Rank& rank : ranks_) {
       for (std::size_t i = 0; i < rank.values.size(); ++i) {
         const Value& value = rank.list->values[i];
-        const ProgramBuffer& buffer = program_.buffers[index(value.buffer)];
+        const ProgramBuffer& buffer = program_.buffer(value.buffer);
         if (buffer.role == BufferRole::weight) {
           note(rank, value, rank.values[i], outcome_.weights);
         }

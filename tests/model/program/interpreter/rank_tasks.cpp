@@ -77,7 +77,7 @@ class Lister {
   }
 
   int value_for(const IssuedOperation& issued, const Operand& operand) {
-    const ProgramBuffer& buffer = program_.buffers[static_cast<std::size_t>(operand.buffer)];
+    const ProgramBuffer& buffer = program_.buffer(operand.buffer);
     int& value = value_of_[static_cast<std::size_t>(instance_of(program_, issued, operand))];
     if (operand.access == Access::create || value < 0) {
       value = static_cast<int>(list_.values.size());
