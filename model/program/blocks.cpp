@@ -535,8 +535,7 @@ void add_layers(Lowering& lowering, int norm, ProgramBlocks& blocks) {
 
 bool has_pairs(const Lowering& lowering) {
   const Plan& plan = lowering.plan;
-  const PipelineShape shape =
-      plan.schedule->shape(plan.pipeline_parallel, plan.virtual_stages, plan.microbatches);
+  const PipelineShape shape = pipeline_shape(plan);
   for (int stage = 0; stage < shape.stages; ++stage) {
     if (plan.schedule->pairs(shape, stage) > 0) return true;
   }

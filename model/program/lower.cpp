@@ -137,8 +137,7 @@ class StageBuilder {
     ChunkLayout layout;
     for (int chunk = 0; chunk < chunks_held(shape_); ++chunk) {
       const int layer_chunk = layer_chunk_of(shape_, {stage_, chunk});
-      layout.first_layer = 0;
-      for (int before = 0; before < layer_chunk; ++before) layout.first_layer += layers(before);
+      layout.first_layer = LayersOfChunks(plan_, lowering_.model.layers).before(layer_chunk);
       layout.layers = layers(layer_chunk);
       program_.chunks.push_back(layout);
       layout.first_position += layout.layers + 1;
@@ -545,8 +544,7 @@ class StageBuilder {
 Expected<Program> lower(const Transformer& model, const Training& training, const Plan& plan) {
   Lowering lowering = start_lowering(model, training, plan);
   const ProgramBlocks blocks = make_blocks(lowering);
-  const PipelineShape shape =
-      plan.schedule->shape(plan.pipeline_parallel, plan.virtual_stages, plan.microbatches);
+  const PipelineShape shape = pipeline_shape(plan);
   const PassList passes = plan.schedule->passes(shape);
   for (int stage = 0; stage < plan.pipeline_parallel; ++stage) {
     StageBuilder builder(lowering, blocks, shape, stage);
