@@ -9,6 +9,7 @@
 
 #include "model/calibration/accuracy.h"
 #include "model/calibration/interval_fit.h"
+#include "model/calibration/least_squares.h"
 #include "model/calibration/stack_parameters.h"
 #include "model/cost/estimate.h"
 #include "model/cost/interval.h"
@@ -30,13 +31,6 @@ std::optional<MeasuredRun> run_on(const Stack& stack, const std::string& source,
   auto plan = complete_plan(prepared, *scenario.plan);
   if (!plan) return {};
   return MeasuredRun{scenario.name, source, std::move(prepared), *std::move(plan), *step};
-}
-
-// Four significant digits: more than the runs determine.
-double rounded(double value) {
-  if (value == 0) return 0;
-  const double digits = std::pow(10.0, 3 - std::floor(std::log10(std::abs(value))));
-  return std::round(value * digits) / digits;
 }
 
 std::string provenance(std::span<const MeasuredRun> runs, const StackFit& fit,
@@ -95,7 +89,7 @@ std::string stack_document(const StackDocument& original, std::span<const Measur
   for (const MeasuredRun& run : runs) add_evidence(run, stack.evidence);
   for (const StackParameter& parameter : stack_parameters()) {
     const auto fitted = std::ranges::find(fit.parameters, parameter.name, &FittedParameter::name);
-    if (fitted != fit.parameters.end()) parameter.set(stack, rounded(fitted->value));
+    if (fitted != fit.parameters.end()) parameter.set(stack, four_digits(fitted->value));
   }
   Json json = {{"trainyard", "stack/1"}};
   json.update(original.value);
