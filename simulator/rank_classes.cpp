@@ -43,10 +43,7 @@ struct PhaseUses {
   std::vector<LinkUse> uses;  // of all copies, one after the other
   std::vector<std::size_t> ends;
 
-  std::span<const LinkUse> of_copy(std::size_t copy) const {
-    const std::size_t first = copy == 0 ? 0 : ends[copy - 1];
-    return std::span(uses).subspan(first, ends[copy] - first);
-  }
+  std::span<const LinkUse> of_copy(std::size_t copy) const { return run_at(copy, uses, ends); }
 };
 
 bool same_uses(std::span<const LinkUse> a, std::span<const LinkUse> b) {

@@ -163,10 +163,7 @@ struct Pattern {
   std::vector<std::size_t> ends;
   std::vector<LinkUse> path = {};  // the classes that a copy uses, each with the load of all copies
 
-  std::span<const LinkUse> of_copy(std::size_t copy) const {
-    const std::size_t first = copy == 0 ? 0 : ends[copy - 1];
-    return std::span(uses).subspan(first, ends[copy] - first);
-  }
+  std::span<const LinkUse> of_copy(std::size_t copy) const { return run_at(copy, uses, ends); }
 };
 
 class Folding {

@@ -102,14 +102,19 @@ struct TaskRank {
 using TaskGroup = std::vector<std::int32_t>;
 using GroupView = std::span<const std::int32_t>;
 
+// Of runs that lie one after the other in `all`, each up to its entry of `ends`.
+template <typename T>
+std::span<const T> run_at(std::size_t run, const std::vector<T>& all,
+                          const std::vector<std::size_t>& ends) {
+  const std::size_t first = run == 0 ? 0 : ends[run - 1];
+  return std::span(all).subspan(first, ends[run] - first);
+}
+
 // Groups of devices, in one piece of memory.
 class GroupCopies {
  public:
   std::size_t size() const { return ends_.size(); }
-  GroupView operator[](std::size_t copy) const {
-    const std::size_t first = copy == 0 ? 0 : ends_[copy - 1];
-    return std::span(members_).subspan(first, ends_[copy] - first);
-  }
+  GroupView operator[](std::size_t copy) const { return run_at(copy, members_, ends_); }
   void add(GroupView members) {
     members_.insert(members_.end(), members.begin(), members.end());
     ends_.push_back(members_.size());
