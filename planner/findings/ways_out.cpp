@@ -109,21 +109,11 @@ std::vector<Freedom> freedoms(const Job& job, const SearchOptions& options) {
 namespace {
 
 // The values of all keys that a search chooses, and the batch.
-bool same_plan(const Plan& a, const Plan& b) {
+bool lead_to_same(const WayOut& one, const WayOut& other) {
+  const Plan& a = one.candidate.plan;
+  const Plan& b = other.candidate.plan;
   return same_choices(a, b) && a.microbatches == b.microbatches &&
          a.layers_per_stage == b.layers_per_stage;
-}
-
-// Each plan once, under the first way that leads to it.
-std::vector<WayOut> distinct(std::vector<WayOut> ways) {
-  std::vector<WayOut> kept;
-  for (WayOut& way : ways) {
-    const bool known = std::ranges::any_of(kept, [&way](const WayOut& other) {
-      return same_plan(other.candidate.plan, way.candidate.plan);
-    });
-    if (!known) kept.push_back(std::move(way));
-  }
-  return kept;
 }
 
 }  // namespace
@@ -144,12 +134,7 @@ std::vector<WayOut> ways_out(const Job& job, const SearchOptions& options,
             evaluate));
   }
   add(more_nodes(job, options, evaluate));
-  ways = distinct(std::move(ways));
-  std::stable_sort(ways.begin(), ways.end(), [](const WayOut& a, const WayOut& b) {
-    return a.device_seconds_per_token < b.device_seconds_per_token;
-  });
-  ways.erase(ways.begin() + static_cast<std::ptrdiff_t>(std::min(kWays, ways.size())), ways.end());
-  return ways;
+  return cheapest_distinct(std::move(ways), lead_to_same);
 }
 
 namespace {

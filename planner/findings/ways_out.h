@@ -2,8 +2,10 @@
 // fewer nodes are faster.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "planner/findings/explain.h"
@@ -31,6 +33,21 @@ bool connects(const Cluster& cluster);
 
 inline constexpr std::size_t kWays = 3;
 inline constexpr int kMostTimesNodes = 64;
+
+// Each plan once, under the first way that leads to it; of these the cheapest. `same`: whether two
+// ways lead to the same plan.
+template <typename Way, typename Same>
+std::vector<Way> cheapest_distinct(std::vector<Way> ways, Same same) {
+  std::vector<Way> kept;
+  for (Way& way : ways) {
+    const bool known =
+        std::ranges::any_of(kept, [&](const Way& other) { return same(other, way); });
+    if (!known) kept.push_back(std::move(way));
+  }
+  std::ranges::stable_sort(kept, {}, &Way::device_seconds_per_token);
+  if (kept.size() > kWays) kept.resize(kWays);
+  return kept;
+}
 
 // The cheapest three by the time of all devices for a token: more nodes (doubled until a plan
 // fits), states or activations in host memory, half of the global batch, and what the search was

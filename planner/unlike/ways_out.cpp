@@ -51,18 +51,11 @@ class WaySearch {
     }
   }
 
-  // Each plan once, under the first way that leads to it.
   std::vector<GroupedWayOut> cheapest() {
-    std::vector<GroupedWayOut> kept;
-    for (GroupedWayOut& way : ways_) {
-      const bool known = std::ranges::any_of(
-          kept, [&way](const GroupedWayOut& other) { return same_plan(other.plan, way.plan); });
-      if (!known) kept.push_back(std::move(way));
-    }
-    ways_ = std::move(kept);
-    std::ranges::stable_sort(ways_, {}, &GroupedWayOut::device_seconds_per_token);
-    if (ways_.size() > kWays) ways_.resize(kWays);
-    return std::move(ways_);
+    return cheapest_distinct(std::move(ways_),
+                             [](const GroupedWayOut& way, const GroupedWayOut& other) {
+                               return same_plan(way.plan, other.plan);
+                             });
   }
 
  private:
