@@ -88,6 +88,9 @@ using Watts = Quantity<0, 0, -1, 1, 0>;
 using DollarsPerSecond = Quantity<0, 0, -1, 0, 1>;
 
 inline constexpr double kGiB = 1073741824.0;  // bytes
+inline constexpr Seconds kMinute{60};
+inline constexpr Seconds kHour{3600};
+inline constexpr Seconds kDay{86400};
 
 // For tests and constant tables; documents carry units in strings.
 namespace literals {

@@ -273,7 +273,6 @@ Expected<void> check_clock(const PreparedJob& job, const Plan& plan,
   if (less || faster) return {};
   const Estimate estimated = estimate(job, plan);
   if (kSame * computing_time(plan, estimated) < to_seconds(kEndOfClock)) return {};
-  constexpr Seconds kDay(86400);
   return tl::unexpected(beyond_clock(
       fmt::format("a step of {:.0f} days by the estimate", estimated.step_time / kDay)));
 }

@@ -140,11 +140,9 @@ std::string closest_words(const Scenario& scenario, const GroupedPlan& closest) 
 }
 
 std::string way_out_words(const GroupedWayOut& way) {
-  constexpr double kDeviceHoursAMillion = 1e6 / 3600;
-  return fmt::format("{}: {}, {}, {} a step, {} device-hours a million tokens.", way.change,
-                     use_words(way.plan), plan_line(shown_plan(way.plan)),
-                     with_unit(way.plan.step_time),
-                     number(way.device_seconds_per_token * kDeviceHoursAMillion));
+  return fmt::format("{}: {}, {}, {} a step, {}.", way.change, use_words(way.plan),
+                     plan_line(shown_plan(way.plan)), with_unit(way.plan.step_time),
+                     device_hours_words(way.device_seconds_per_token));
 }
 
 std::string limit_words(const GroupedPlan& best) {

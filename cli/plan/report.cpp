@@ -36,6 +36,12 @@ std::string difference_words(const std::vector<PartDifference>& differences) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
+std::string device_hours_words(double device_seconds_per_token) {
+  constexpr double kHoursAMillion = 1e6 / kHour.value();
+  return fmt::format("{} device-hours a million tokens",
+                     number(device_seconds_per_token * kHoursAMillion));
+}
+
 std::string illegal_words(std::string_view baseline, const Error& error, const Stack& stack) {
   if (baseline == kPlainFsdp && !stack.zero_stack.empty()) {
     return fmt::format("not with {}, which has no ZeRO; {} has it", stack.name, stack.zero_stack);
@@ -123,12 +129,10 @@ std::string marginal_words(const PlanAnswer& answer) {
 }
 
 std::string way_out_words(const WayOut& way) {
-  constexpr double kDeviceHoursAMillion = 1e6 / 3600;
-  return fmt::format("{}: {}, {} a step, {} a device, {} device-hours a million tokens.",
-                     way.change, plan_line(way.candidate.plan),
-                     with_unit(way.candidate.estimate.step_time),
+  return fmt::format("{}: {}, {} a step, {} a device, {}.", way.change,
+                     plan_line(way.candidate.plan), with_unit(way.candidate.estimate.step_time),
                      with_unit(way.candidate.estimate.peak_memory),
-                     number(way.device_seconds_per_token * kDeviceHoursAMillion));
+                     device_hours_words(way.device_seconds_per_token));
 }
 
 // What the simulation of a plan says beside its estimate.

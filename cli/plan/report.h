@@ -28,6 +28,9 @@ std::string difference_words(const std::vector<PartDifference>& differences);
 // Why a baseline (planner/findings/baseline.h) is not legal; no full stop.
 std::string illegal_words(std::string_view baseline, const Error& error, const Stack& stack);
 
+// What a way out costs: "0.52 device-hours a million tokens".
+std::string device_hours_words(double device_seconds_per_token);
+
 std::string plan_report(const Question& question, const PlanAnswer& answer, const Style& style);
 
 }  // namespace trainyard

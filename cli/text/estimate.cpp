@@ -19,8 +19,6 @@
 namespace trainyard {
 namespace {
 
-constexpr double kSecondsADay = 86400;
-
 std::string gib(Bytes bytes) { return fmt::format("{:.2f}", bytes.value() / kGiB); }
 
 std::string heading_line(std::string_view label, std::string_view text, const Style& style) {
@@ -62,10 +60,10 @@ std::string utilisation_words(const Training& training, const Estimate& estimate
 
 // A whole run, where the scenario says how long it is.
 std::string run_words(const Training& training, const Estimate& estimate) {
-  const double seconds = training.tokens / estimate.tokens_per_second;
-  const double steps = seconds / estimate.step_time.value();
+  const Seconds time(training.tokens / estimate.tokens_per_second);
+  const double steps = time / estimate.step_time;
   std::string words = fmt::format("{} tokens · {} steps · {} days", short_scale(training.tokens),
-                                  count(std::llround(steps)), number(seconds / kSecondsADay, 3));
+                                  count(std::llround(steps)), number(time / kDay, 3));
   if (estimate.cost_per_step) {
     words += fmt::format(" · {} USD", short_scale(steps * estimate.cost_per_step->value()));
   }

@@ -43,9 +43,9 @@ constexpr std::array kLossKinds = {
 };
 
 QString time_text(double seconds) {
-  constexpr double kHour = 3600, kDay = 86400;
-  return seconds >= kDay ? LossModel::tr("%1 days").arg(qt(number(seconds / kDay)))
-                         : LossModel::tr("%1 h").arg(qt(number(seconds / kHour)));
+  const Seconds time(seconds);
+  return time >= kDay ? LossModel::tr("%1 days").arg(qt(number(time / kDay)))
+                      : LossModel::tr("%1 h").arg(qt(number(time / kHour)));
 }
 
 }  // namespace

@@ -12,8 +12,6 @@
 namespace trainyard {
 namespace {
 
-constexpr double kDay = 86400;  // seconds
-
 struct Part {
   Spent kind;
   const char* colour;  // key
@@ -38,7 +36,7 @@ constexpr std::array<Part, kSpentKinds> kParts = {{
 }};
 
 QString days_text(double seconds) {
-  return RunLives::tr("%1 days").arg(qt(number(seconds / kDay, 3)));
+  return RunLives::tr("%1 days").arg(qt(number(Seconds(seconds) / kDay, 3)));
 }
 
 QString summary_of_lives(const Question& question, const Candidate& candidate,
@@ -74,7 +72,7 @@ std::shared_ptr<const LivesAnswer> answer_of(const std::shared_ptr<const Questio
                              time.value()});
   }
   answer->losses = loss_tree(campaign);
-  for (const Life& life : lives) answer->days.push_back(to_seconds(life.wall()).value() / kDay);
+  for (const Life& life : lives) answer->days.push_back(to_seconds(life.wall()) / kDay);
   if (campaign.wall.low < campaign.wall.high) {
     answer->spread = answer->days;
     answer->spread_unit = RunLives::tr("days");

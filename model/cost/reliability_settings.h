@@ -14,10 +14,6 @@
 
 namespace trainyard {
 
-inline constexpr Seconds kMinute{60};
-inline constexpr Seconds kHour{3600};
-inline constexpr Seconds kDay{86400};
-
 // How the time from one failure of a device to the next, anywhere in the job, is distributed.
 enum class FailureLaw { exponential, weibull };
 

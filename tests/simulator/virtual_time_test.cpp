@@ -19,7 +19,6 @@ namespace {
 using namespace literals;
 
 constexpr Picoseconds kTick{1};
-constexpr Seconds kDay(86400);
 
 // 2^63 ps are 9,223,372 s.
 TEST(VirtualTime, IsAtItsEndWhereATimeIsBeyondIt) {

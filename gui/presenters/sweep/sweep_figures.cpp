@@ -13,8 +13,7 @@
 namespace trainyard {
 namespace {
 
-constexpr double kHourSize = 3600, kDaySize = 24 * kHourSize;  // seconds
-constexpr double kKilowattHourSize = 3'600'000;                // joules
+constexpr double kKilowattHourSize = 3'600'000;  // joules
 
 struct FigureUnit {
   std::string (*text)(double value);
@@ -26,10 +25,10 @@ constexpr FigureUnit kWhole = {[](double value) { return count(std::llround(valu
 constexpr FigureUnit kLarge = {short_scale};
 constexpr FigureUnit kShare = {[](double value) { return percent(value) + " %"; }, 0.01};
 constexpr FigureUnit kSeconds = {[](double value) { return with_unit(Seconds(value)); }};
-constexpr FigureUnit kHours = {[](double value) { return number(value / kHourSize) + " h"; },
-                               kHourSize};
-constexpr FigureUnit kDays = {[](double value) { return number(value / kDaySize) + " d"; },
-                              kDaySize};
+constexpr FigureUnit kHours = {[](double value) { return number(Seconds(value) / kHour) + " h"; },
+                               kHour.value()};
+constexpr FigureUnit kDays = {[](double value) { return number(Seconds(value) / kDay) + " d"; },
+                              kDay.value()};
 constexpr FigureUnit kBytes = {[](double value) { return with_unit(Bytes(value)); }, kGiB};
 constexpr FigureUnit kDollars = {[](double value) { return number(value) + " USD"; }};
 constexpr FigureUnit kEnergy = {[](double value) { return with_unit(Joules(value)); },
