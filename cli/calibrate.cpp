@@ -13,7 +13,7 @@
 
 #include "cli/command.h"
 #include "cli/cuda_program.h"
-#include "cli/plan/search.h"
+#include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/provenance_date.h"
 #include "cli/text/columns.h"

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "cli/command.h"
+#include "cli/interrupt.h"
 #include "cli/plan/groups.h"
 #include "cli/plan/groups_table.h"
 #include "cli/plan/search.h"

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cli/command.h"
+#include "cli/interrupt.h"
 #include "cli/plan/groups.h"
 #include "cli/plan/search.h"
 #include "cli/progress.h"

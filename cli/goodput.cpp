@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "cli/command.h"
+#include "cli/interrupt.h"
 #include "cli/plan/groups.h"
 #include "cli/plan/search.h"
 #include "cli/progress.h"

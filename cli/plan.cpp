@@ -8,6 +8,7 @@
 
 #include "cli/command.h"
 #include "cli/explain_option.h"
+#include "cli/interrupt.h"
 #include "cli/plan/added_searches.h"
 #include "cli/plan/capacity.h"
 #include "cli/plan/csv.h"

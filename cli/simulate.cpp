@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "cli/command.h"
+#include "cli/interrupt.h"
 #include "cli/plan/search.h"
 #include "cli/text/columns.h"
 #include "cli/text/csv.h"

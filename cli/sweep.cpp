@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "cli/command.h"
+#include "cli/interrupt.h"
 #include "cli/launched_sweep.h"
-#include "cli/plan/search.h"
 #include "cli/progress.h"
 #include "cli/provenance_date.h"
 #include "cli/sweep_run.h"

@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "cli/plan/search.h"
+#include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "planner/findings/marginal.h"
 #include "planner/findings/ways_out.h"

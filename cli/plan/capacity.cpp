@@ -6,6 +6,7 @@
 #include <iterator>
 #include <set>
 
+#include "cli/interrupt.h"
 #include "cli/plan/csv.h"
 #include "cli/plan/search.h"
 #include "cli/plan/table.h"

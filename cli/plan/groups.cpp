@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "cli/explain_option.h"
+#include "cli/interrupt.h"
 #include "cli/plan/groups_csv.h"
 #include "cli/plan/groups_report.h"
 #include "cli/plan/report.h"
-#include "cli/plan/search.h"
 #include "cli/progress.h"
 #include "planner/findings/refusal.h"
 #include "planner/unlike/baseline.h"

@@ -8,7 +8,7 @@
 #include <iterator>
 
 #include "cli/explain_option.h"
-#include "cli/plan/search.h"
+#include "cli/interrupt.h"
 #include "cli/text/columns.h"
 #include "cli/text/estimate.h"
 #include "cli/text/improvement.h"
