@@ -1,7 +1,6 @@
 #include "planner/improved_search.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "planner/rank_orders.h"
@@ -17,8 +16,7 @@ SearchOptions with_kept_for_improvement(SearchOptions options) {
 
 SearchResult improved_search(const PreparedJob& job, const SearchOptions& options,
                              const Evaluator& evaluate) {
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point start = Clock::now();
+  const Stopwatch watch;
   SearchOptions kept = with_kept_for_improvement(options);
   SearchResult found = search(job, kept, evaluate);
   const std::vector<Candidate>& best = found.plans_or_closest();
@@ -26,8 +24,9 @@ SearchResult improved_search(const PreparedJob& job, const SearchOptions& option
   const bool has_stages = !best.empty() && !best.front().estimate.stages.empty();
   if (found.optimal && has_stages) {
     kept.progress = nullptr;
-    const Seconds elapsed(std::chrono::duration<double>(Clock::now() - start).count());
-    if (kept.time_limit > Seconds(0)) kept.time_limit = left_until(kept.time_limit, elapsed);
+    if (kept.time_limit > Seconds(0)) {
+      kept.time_limit = left_until(kept.time_limit, watch.elapsed());
+    }
     auto improved = improve(job, kept, best, evaluate, found.to_deal);
     const bool taken = improved && improved->candidate.estimate.feasible &&
                        runs_order(job.job, improved->candidate.plan);

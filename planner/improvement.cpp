@@ -1,7 +1,6 @@
 #include "planner/improvement.h"
 
 #include <algorithm>
-#include <chrono>
 #include <iterator>
 #include <limits>
 #include <set>
@@ -17,6 +16,7 @@
 #include "planner/request.h"
 #include "planner/search/node.h"
 #include "planner/search/ranking.h"
+#include "planner/time_limit.h"
 
 namespace trainyard {
 namespace {
@@ -129,18 +129,12 @@ class Improver {
 
   bool interrupted() const {
     if (options_.interrupted != nullptr && options_.interrupted->load()) return true;
-    return options_.time_limit > Seconds(0) && elapsed() >= options_.time_limit;
+    return options_.time_limit > Seconds(0) && watch_.elapsed() >= options_.time_limit;
   }
 
   std::optional<Improvement> best() && { return std::move(best_); }
 
  private:
-  using Clock = std::chrono::steady_clock;
-
-  Seconds elapsed() const {
-    return Seconds(std::chrono::duration<double>(Clock::now() - start_).count());
-  }
-
   std::optional<AllocationProblem> problem_of(const Plan& plan, PassOrders orders) const {
     return as_named(plan, allocation_problem(job_, plan, orders));
   }
@@ -555,7 +549,7 @@ class Improver {
   const SearchOptions& options_;
   const Evaluator& evaluate_;
   const Candidate& first_;
-  const Clock::time_point start_ = Clock::now();
+  const Stopwatch watch_;
   std::optional<Improvement> best_;
   int taken_ = 0;  // changes that were the best so far
   bool settled_ = false;

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <chrono>
 #include <limits>
 #include <memory>
 #include <thread>
@@ -45,29 +44,24 @@ class TimeLimit {
 
   bool is_half_over() const {
     if (options_.interrupted != nullptr && *options_.interrupted) return true;
-    return options_.time_limit > Seconds(0) && elapsed() >= options_.time_limit / 2;
+    return options_.time_limit > Seconds(0) && watch_.elapsed() >= options_.time_limit / 2;
   }
   SearchOptions options_for_rest() const {
     SearchOptions rest = options_;
-    if (rest.time_limit > Seconds(0)) rest.time_limit -= std::min(elapsed(), rest.time_limit / 2);
+    if (rest.time_limit > Seconds(0))
+      rest.time_limit -= std::min(watch_.elapsed(), rest.time_limit / 2);
     return rest;
   }
   // Behind the search: what it left.
   SearchOptions options_for_end() const {
     SearchOptions end = options_;
-    if (end.time_limit > Seconds(0)) end.time_limit = left_until(end.time_limit, elapsed());
+    if (end.time_limit > Seconds(0)) end.time_limit = left_until(end.time_limit, watch_.elapsed());
     return end;
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
-
-  Seconds elapsed() const {
-    return Seconds(std::chrono::duration<double>(Clock::now() - start_).count());
-  }
-
   const SearchOptions& options_;
-  const Clock::time_point start_ = Clock::now();
+  const Stopwatch watch_;
 };
 
 bool is_among(const std::vector<Candidate>& candidates, const Plan& plan) {

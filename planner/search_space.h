@@ -75,6 +75,17 @@ struct RecomputeChoice {
   friend bool operator==(const RecomputeChoice&, const RecomputeChoice&) = default;
 };
 
+// Whether a list has a value, and whether a list of what may be chosen leaves it: an empty one
+// leaves all.
+template <typename T, typename U>
+bool holds(const std::vector<T>& values, const U& value) {
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
+template <typename T, typename U>
+bool allows(const std::vector<T>& values, const U& value) {
+  return values.empty() || holds(values, value);
+}
+
 struct SearchSpace {
   Numbers tensor_parallel;
   std::vector<bool> sequence_parallel;

@@ -18,15 +18,6 @@
 namespace trainyard {
 namespace {
 
-template <typename T, typename U>
-bool allowed(const std::vector<T>& values, const U& value) {
-  return values.empty() || std::find(values.begin(), values.end(), value) != values.end();
-}
-
-bool has(const std::vector<int>& values, int value) {
-  return std::ranges::find(values, value) != values.end();
-}
-
 // The divisors of `number` that the space allows and that divide `of` as well (heads, tokens, …).
 std::vector<int> degrees_within(const Numbers& space, std::int64_t number, std::int64_t of) {
   std::vector<int> result;
@@ -131,7 +122,7 @@ class Enumerator {
     if (job_.model.experts > 0 || !space_.sharding_group.empty()) return;
     const Stack& stack = job_.training.stack;
     std::ranges::copy_if(stack.grouped_sharding, std::back_inserter(result_.grouped_stages),
-                         [this](int stage) { return has(result_.zero_stages, stage); });
+                         [this](int stage) { return holds(result_.zero_stages, stage); });
     result_.groups_only_add = stack.sharded_update_per_rank <= Seconds(0);
   }
 
@@ -183,7 +174,7 @@ class Enumerator {
     if (context > 1) return known_context_algorithms(space_, job_, context, tensor);
     const std::vector<std::string>& named = space_.context_parallel_algorithm;
     for (std::size_t i = 0; i < kContextAlgorithms.size(); ++i) {
-      if (allowed(named, kContextAlgorithms[i])) return {static_cast<ContextAlgorithm>(i)};
+      if (allows(named, kContextAlgorithms[i])) return {static_cast<ContextAlgorithm>(i)};
     }
     return {};
   }
@@ -287,7 +278,7 @@ class Enumerator {
   // activations of one of them only. Where it may not be had, others hold more or fewer.
   void add_single_stage(PipelineShape shape, int micro_batch,
                         std::vector<StepShape>& shapes) const {
-    const bool may_have_best = allowed(space_.schedule, "1f1b") && space_.virtual_stages.has(1);
+    const bool may_have_best = allows(space_.schedule, "1f1b") && space_.virtual_stages.has(1);
     if (may_have_best && may_have_layers(1, 1)) {
       shapes.push_back({.micro_batch = micro_batch, .schedule = find_schedule("1f1b")});
     }
@@ -297,7 +288,7 @@ class Enumerator {
   void add_schedules(const PipelineShape& shape, int micro_batch,
                      std::vector<StepShape>& shapes) const {
     for (const Schedule* schedule : schedules()) {
-      if (allowed(space_.schedule, schedule->name)) {
+      if (allows(space_.schedule, schedule->name)) {
         add_chunks(*schedule, shape, micro_batch, shapes);
       }
     }
@@ -386,7 +377,7 @@ std::vector<bool> sequence_choices(const Transformer& model, const Stack& stack,
     const bool by_default =
         offered && (choice ? usual : !needed) && choice == base.sequence_parallel.value_or(choice);
     const bool wanted =
-        space.sequence_parallel.empty() ? by_default : allowed(space.sequence_parallel, choice);
+        space.sequence_parallel.empty() ? by_default : allows(space.sequence_parallel, choice);
     if (wanted) choices.push_back(choice);
   }
   return choices;
@@ -428,10 +419,10 @@ std::vector<RecomputeChoice> recompute_choices(const SearchSpace& space, const S
   if (!may_select) std::erase(named, selective);
   const bool selective_is_none = stack.flash_attention &&
                                  stack.selective == SelectiveRecompute::core_attention &&
-                                 allowed(named, none);
+                                 allows(named, none);
   std::vector<RecomputeChoice> choices;
   for (const RecomputeChoice& choice : named) {
-    const bool known = !choices.empty() && allowed(choices, choice);
+    const bool known = holds(choices, choice);
     if (!known && !(choice == selective && selective_is_none)) choices.push_back(choice);
   }
   return choices;
@@ -458,7 +449,7 @@ std::vector<std::string> searched_dimensions(const SearchSpace& space, const Enu
   const bool both = all.sequence_choices.size() == (all.has_experts ? 1U : 2U);
   if (space.sequence_parallel.empty() && !both) std::erase(dimensions, "sequence_parallel");
   const auto searched = [&](int stage) {
-    return !space.zero_stage.has(stage) || allowed(all.zero_stages, stage);
+    return !space.zero_stage.has(stage) || allows(all.zero_stages, stage);
   };
   if (std::ranges::all_of(std::array{0, 1, 2, 3}, searched)) {
     dimensions.insert(dimensions.end() - 2, "zero_stage");

@@ -8,15 +8,6 @@
 #include "planner/search/enumeration.h"
 
 namespace trainyard {
-namespace {
-
-template <typename T, typename U>
-bool holds(const std::vector<T>& values, const U& value) {
-  return std::ranges::find(values, value) != values.end();
-}
-
-}  // namespace
-
 bool Enumeration::has_states_to_shard(const Degrees& d) const {
   const int expert_data = d.tensor * d.context * d.data / (d.expert * d.expert_tensor);
   return d.data * d.context > 1 || (has_experts && expert_data > 1);
@@ -49,7 +40,7 @@ std::vector<int> Enumeration::zero_stages_of(const Degrees& d,
   if (searched.instead_of_recompute && d.pipeline > 1) return stages;
   const ZeroStages offered = offered_stages(d);
   for (int stage = 0; stage <= searched.most_stage; ++stage) {
-    const bool may_lie = searched.zero_stages.empty() || holds(searched.zero_stages, stage);
+    const bool may_lie = allows(searched.zero_stages, stage);
     if (offered[static_cast<std::size_t>(stage)] && may_lie) stages.push_back(stage);
   }
   if (has_states_to_shard(d)) return stages;
@@ -86,8 +77,7 @@ std::vector<SearchedOffload> offloads_of_stack(const Job& job) {
 std::vector<SearchedOffload> named_offloads(const SearchSpace& space) {
   std::vector<SearchedOffload> offloads;
   for (const OffloadChoice& choice : kOffloads) {
-    if (space.offload.empty() || holds(space.offload, choice.name))
-      offloads.push_back({choice.offload, {}});
+    if (allows(space.offload, choice.name)) offloads.push_back({choice.offload, {}});
   }
   return offloads;
 }

@@ -1,25 +1,24 @@
 #include "planner/unlike/group_watch.h"
 
-#include "planner/time_limit.h"
 #include "planner/unlike/value.h"
 
 namespace trainyard {
 
 void GroupWatch::start_way() {
   const int ways_left = all_ways_ - ways_++;
-  end_of_way_ = elapsed() + (options_.time_limit - elapsed()) / ways_left;
+  end_of_way_ = watch_.elapsed() + (options_.time_limit - watch_.elapsed()) / ways_left;
 }
 
 bool GroupWatch::is_over(double done) {
   if (options_.progress) report(done);
-  const bool late = options_.time_limit > Seconds(0) && elapsed() >= end_of_way_;
+  const bool late = options_.time_limit > Seconds(0) && watch_.elapsed() >= end_of_way_;
   stopped_ = stopped_ || late || interrupted();
   return late || interrupted();
 }
 
 GroupSearchOptions GroupWatch::options_for_rest() const {
   GroupSearchOptions rest = options_;
-  if (rest.time_limit > Seconds(0)) rest.time_limit = left_until(rest.time_limit, elapsed());
+  if (rest.time_limit > Seconds(0)) rest.time_limit = left_until(rest.time_limit, watch_.elapsed());
   return rest;
 }
 
@@ -32,7 +31,7 @@ SearchOptions GroupWatch::search_options() const {
                         .valuation = options_.valuation,
                         .second = options_.second};
   if (options_.time_limit > Seconds(0)) {
-    options.time_limit = left_until(end_of_way_, elapsed());
+    options.time_limit = left_until(end_of_way_, watch_.elapsed());
   }
   // Where all wait for the slowest too: its own value is no higher than theirs. Of memory a search
   // of one cluster takes the bytes, and this one their share.

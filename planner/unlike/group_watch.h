@@ -2,9 +2,8 @@
 // the ways that are left.
 #pragma once
 
-#include <chrono>
-
 #include "planner/planner.h"
+#include "planner/time_limit.h"
 #include "planner/unlike/groups.h"
 
 namespace trainyard {
@@ -26,17 +25,12 @@ class GroupWatch {
   GroupSearchOptions options_for_rest() const;
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   bool interrupted() const { return options_.interrupted != nullptr && *options_.interrupted; }
   void report(double done) const { options_.progress((ways_ - 1 + done) / all_ways_); }
-  Seconds elapsed() const {
-    return Seconds(std::chrono::duration<double>(Clock::now() - start_).count());
-  }
 
   const GroupSearchOptions& options_;
   const int all_ways_;
-  const Clock::time_point start_ = Clock::now();
+  const Stopwatch watch_;
   Seconds end_of_way_;
   int ways_ = 0;
   bool stopped_ = false;

@@ -8,11 +8,6 @@
 namespace trainyard {
 namespace {
 
-template <typename T, typename U>
-bool leaves(const std::vector<T>& values, const U& value) {
-  return values.empty() || std::find(values.begin(), values.end(), value) != values.end();
-}
-
 // Whether the space leaves the value of a dimension of which there is one.
 struct Allowed {
   OnlyValue only;
@@ -21,12 +16,12 @@ struct Allowed {
 
 std::vector<Allowed> allowed_values(GroupUse use, const SearchSpace& space) {
   std::vector<Allowed> values = {
-      {{"schedule", "1f1b"}, leaves(space.schedule, "1f1b")},
+      {{"schedule", "1f1b"}, allows(space.schedule, "1f1b")},
       {{"virtual_stages", "1"}, space.virtual_stages.has(1)},
       {{"context_parallel", "1"}, space.context_parallel.has(1)},
       {{"expert_tensor_parallel", "1"}, space.expert_tensor_parallel.has(1)},
-      {{"offload", "none"}, leaves(space.offload, "none")},
-      {{"rank_order", "tp-cp-ep-dp-pp"}, leaves(space.rank_order, PlanRequest().rank_order)}};
+      {{"offload", "none"}, allows(space.offload, "none")},
+      {{"rank_order", "tp-cp-ep-dp-pp"}, allows(space.rank_order, PlanRequest().rank_order)}};
   if (use == GroupUse::replicas) {
     values.push_back({{"expert_parallel", "1"}, space.expert_parallel.has(1)});
   }
