@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "model/plan/plan.h"
-#include "planner/unlike/groups.h"
+#include "planner/heterogeneous/groups.h"
 #include "scenarios/json/json_document.h"
 
 namespace trainyard {

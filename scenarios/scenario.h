@@ -14,8 +14,8 @@
 #include "model/job.h"
 #include "model/plan/plan.h"
 #include "planner/findings/capacity.h"
+#include "planner/heterogeneous/request.h"
 #include "planner/search_space.h"
-#include "planner/unlike/request.h"
 #include "simulator/step/conditions.h"
 
 namespace trainyard {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "model/cost/estimate.h"
-#include "planner/unlike/value.h"
+#include "planner/heterogeneous/value.h"
 #include "scenarios/question.h"
 
 namespace trainyard {

@@ -1,15 +1,15 @@
 // What a job does on groups of unlike nodes by its own plan or the best of all ways, in the form
 // that a sweep's point, the life of a run and a comparison take from an estimate.
 //
-// Assumes what planner/unlike/value.h does of a job on several groups. Parts of the step are not
-// told: groups have their own.
+// Assumes what planner/heterogeneous/value.h does of a job on several groups. Parts of the step are
+// not told: groups have their own.
 #pragma once
 
 #include <optional>
 #include <vector>
 
+#include "planner/heterogeneous/groups.h"
 #include "planner/planner.h"
-#include "planner/unlike/groups.h"
 #include "scenarios/scenario.h"
 #include "simulator/life/settings.h"
 

@@ -14,8 +14,8 @@
 #include "cli/plan/report.h"
 #include "cli/progress.h"
 #include "planner/findings/refusal.h"
-#include "planner/unlike/baseline.h"
-#include "planner/unlike/ways_out.h"
+#include "planner/heterogeneous/baseline.h"
+#include "planner/heterogeneous/ways_out.h"
 #include "scenarios/output.h"
 #include "scenarios/write/groups.h"
 

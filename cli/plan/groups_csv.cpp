@@ -8,8 +8,8 @@
 #include "cli/text/csv.h"
 #include "cli/text/plan.h"
 #include "model/schedule/schedule.h"
+#include "planner/heterogeneous/value.h"
 #include "planner/objective.h"
-#include "planner/unlike/value.h"
 #include "scenarios/write/groups.h"
 
 namespace trainyard {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/unlike/groups.h"
+#include "planner/heterogeneous/groups.h"
 #include "scenarios/scenario.h"
 
 namespace trainyard {

@@ -13,9 +13,9 @@
 #include "cli/text/estimate.h"
 #include "cli/text/plan.h"
 #include "planner/findings/explain.h"
-#include "planner/unlike/space.h"
-#include "planner/unlike/team.h"
-#include "planner/unlike/value.h"
+#include "planner/heterogeneous/space.h"
+#include "planner/heterogeneous/team.h"
+#include "planner/heterogeneous/value.h"
 #include "scenarios/output.h"
 
 namespace trainyard {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/text/style.h"
-#include "planner/unlike/groups.h"
+#include "planner/heterogeneous/groups.h"
 #include "scenarios/question.h"
 #include "scenarios/write/groups.h"
 

@@ -9,7 +9,7 @@
 #include "cli/text/columns.h"
 #include "cli/text/table.h"
 #include "model/units.h"
-#include "planner/unlike/value.h"
+#include "planner/heterogeneous/value.h"
 
 namespace trainyard {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/text/style.h"
-#include "planner/unlike/groups.h"
+#include "planner/heterogeneous/groups.h"
 #include "scenarios/scenario.h"
 
 namespace trainyard {

@@ -4,9 +4,9 @@
 
 #include "model/cost/breakdown.h"
 #include "planner/findings/marginal.h"
+#include "planner/heterogeneous/space.h"
+#include "planner/heterogeneous/team.h"
 #include "planner/objective.h"
-#include "planner/unlike/space.h"
-#include "planner/unlike/team.h"
 #include "scenarios/fields/documents.h"
 #include "scenarios/plan_value.h"
 #include "scenarios/write/result_json.h"

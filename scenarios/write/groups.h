@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "planner/findings/findings.h"
-#include "planner/unlike/groups.h"
-#include "planner/unlike/marginal.h"
-#include "planner/unlike/ways_out.h"
+#include "planner/heterogeneous/groups.h"
+#include "planner/heterogeneous/marginal.h"
+#include "planner/heterogeneous/ways_out.h"
 #include "scenarios/scenario.h"
 #include "scenarios/unlike_answer.h"
 

@@ -4,8 +4,8 @@
 
 #include <vector>
 
+#include "planner/heterogeneous/groups.h"
 #include "planner/planner.h"
-#include "planner/unlike/groups.h"
 
 namespace trainyard {
 

@@ -1,5 +1,5 @@
 // Sweeps over clusters of unlike nodes: every point beside the planner's own answer for it.
-#include "planner/unlike/groups.h"
+#include "planner/heterogeneous/groups.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -1,0 +1,417 @@
+#include "planner/heterogeneous/pricer.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "model/cost/traffic.h"
+#include "planner/heterogeneous/space.h"
+#include "planner/heterogeneous/team.h"
+#include "planner/heterogeneous/value.h"
+#include "planner/objective.h"
+#include "planner/request.h"
+
+namespace trainyard {
+namespace {
+
+std::size_t as_size(int index) { return static_cast<std::size_t>(index); }
+
+// What a device computes of a step that `priced` tells of, as one of these stages.
+Seconds busy_of(const Plan& plan, const Estimate& priced, std::size_t first, int stages) {
+  Seconds busy;
+  for (std::size_t stage = first; stage < first + as_size(stages); ++stage) {
+    const Breakdown& parts = priced.stages[stage].exposed;
+    busy += (parts.compute + parts.embedding_head + parts.recompute) / stages;
+  }
+  return busy * plan.microbatches + priced.breakdown.optimizer;
+}
+
+void take_stage(const Plan& plan, const Estimate& priced, std::size_t stage, Bytes capacity,
+                GroupShare& share, GroupedPlan& result) {
+  const Bytes peak = priced.stages[stage].memory.at_peak.device();
+  ++share.stages;
+  share.layers += priced.held[stage].layers;
+  if (peak > share.peak_memory) share.fullest_stage = static_cast<int>(stage);
+  share.peak_memory = std::max(share.peak_memory, peak);
+  share.kernels = std::max(share.kernels, kernels_of(plan, priced.stages[stage]));
+  result.feasible = result.feasible && peak <= capacity;
+}
+
+Seconds layer_times(const AllocationProblem& problem) {
+  Seconds sum;
+  for (const AllocatedLayer& layer : problem.layers) sum += layer.time;
+  return sum;
+}
+
+// Of a layer here over that on the reference devices: of none less.
+double least_slowness(const std::vector<AllocatedLayer>& layers,
+                      const std::vector<AllocatedLayer>& reference) {
+  double least = std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    least = std::min(least, layers[i].time / reference[i].time);
+  }
+  return least;
+}
+
+// What is named is the same on every stage; else each stage chooses.
+void restrict_to(const Recompute& named, AllocationProblem& problem) {
+  problem.none = named.mode == RecomputeMode::none;
+  problem.selective = named.mode == RecomputeMode::selective;
+  problem.full = named.mode == RecomputeMode::full;
+  problem.full_layers = named.full_layers > 0 ? named.full_layers : std::numeric_limits<int>::max();
+}
+
+// Spelled out, so that layers can be moved.
+std::vector<int> even_layers(const Plan& degrees, int layers) {
+  const LayersOfChunks even(degrees, layers);
+  std::vector<int> all(static_cast<std::size_t>(degrees.pipeline_parallel));
+  for (int stage = 0; auto& own : all) own = even[stage++];
+  return all;
+}
+
+// Exchanges run beside compute only where they do on the nodes of every group.
+void take_common(std::optional<Plan> own, std::optional<Plan>& plan) {
+  if (!own || !plan) {
+    plan = std::move(own);
+  } else if (!own->overlap.expert_parallel) {
+    plan->overlap.expert_parallel = false;
+  }
+}
+
+// A stage whose devices are slower than the reference by a factor: its own layers' times, which are
+// of its devices, as the reference would take them.
+AllocatedStage as_slow(AllocatedStage stage, double slowness) {
+  stage.slowness = slowness;
+  for (AllocatedLayer& layer : stage.own) {
+    for (Seconds* time : {&layer.time, &layer.selective, &layer.full}) *time /= slowness;
+  }
+  return stage;
+}
+
+}  // namespace
+
+std::vector<PreparedJob> prepared_groups(const GroupedJob& job, const std::vector<int>& nodes) {
+  std::vector<PreparedJob> result;
+  result.reserve(nodes.size());
+  for (std::size_t g = 0; g < nodes.size(); ++g) {
+    Cluster cluster = job.cluster.groups[g];
+    cluster.nodes = nodes[g];
+    result.push_back(prepare({job.model, std::move(cluster), job.training}));
+  }
+  return result;
+}
+
+PipelinePricer::PipelinePricer(const GroupedJob& job, const GroupSearchOptions& options)
+    : job_(job),
+      options_(options),
+      whole_(prepared_groups(job, std::vector<int>(job.cluster.groups.size(), nodes_of_all(job)))),
+      devices_(whole_.front().job.cluster.devices()) {
+  for (const PreparedJob& group : whole_) estimators_.emplace_back(group);
+}
+
+std::optional<Plan> PipelinePricer::legal(const PlanRequest& request) const {
+  std::optional<Plan> plan;
+  for (const PreparedJob& prepared : whole_) {
+    const Job& j = prepared.job;
+    take_common(plan_if_legal(request, j.model, j.cluster, j.training), plan);
+    if (!plan) return std::nullopt;
+  }
+  return may_shard(options_.space, *plan) ? plan : std::nullopt;
+}
+
+Expected<Plan> PipelinePricer::plan_of(const PlanRequest& request) const {
+  std::optional<Plan> plan;
+  for (const PreparedJob& prepared : whole_) {
+    const Job& j = prepared.job;
+    auto own = make_plan(request, j.model, j.cluster, j.training);
+    if (!own) return tl::unexpected(own.error());
+    take_common(*std::move(own), plan);
+  }
+  return *std::move(plan);
+}
+
+int PipelinePricer::stages_of(const Plan& plan, std::size_t group) const {
+  return job_.cluster.groups[group].devices() * plan.pipeline_parallel / devices_;
+}
+
+// The stage before sends activations, the one behind gradients; where sends are overlapped, both
+// slow what both compute beside them.
+void PipelinePricer::Crossing::add_to(std::vector<PassTimes>& passes) const {
+  if (!overlapped) {
+    passes[before.stage].forward += before.more;
+    passes[behind.stage].input_gradient += behind.more;
+    return;
+  }
+  for (const Side& side : {before, behind}) {
+    passes[side.stage].forward += side.more * slowdown;
+    passes[side.stage].input_gradient += side.more * slowdown;
+  }
+}
+
+Seconds PipelinePricer::Crossing::added_to(const Side& side) const {
+  return overlapped ? 2 * side.more * slowdown : side.more;
+}
+
+PipelinePricer::Crossing::Side PipelinePricer::side_of(std::size_t group, std::size_t other,
+                                                       std::size_t stage, int boundary,
+                                                       const Plan& plan) const {
+  const PreparedJob& own = whole_[group];
+  PlanLinks links = plan_links(own, plan);
+  const Seconds near = pipeline_sends(own, plan, links).behind(boundary);
+  const auto [bandwidth, latency] = boundary_between(job_.cluster, group, other);
+  links.pipeline = {.size = 2,
+                    .ranks_per_domain = 1,
+                    .domains = 2,
+                    .inside = bandwidth,
+                    .inside_pair = bandwidth,
+                    .across = bandwidth,
+                    .passing = bandwidth,
+                    .across_all_to_all = bandwidth,
+                    .across_latency = latency};
+  const Seconds far = pipeline_sends(own, plan, links).between;
+  return {stage, far, std::max(Seconds(0), far - near)};
+}
+
+std::vector<PipelinePricer::Crossing> PipelinePricer::crossings(const Plan& plan,
+                                                                const Order& order) const {
+  std::vector<Crossing> all;
+  std::size_t stage = 0;
+  for (std::size_t i = 0; i + 1 < order.size(); ++i) {
+    stage += as_size(stages_of(plan, order[i]));
+    const int boundary = static_cast<int>(stage) - 1;
+    all.push_back({side_of(order[i], order[i + 1], stage - 1, boundary, plan),
+                   side_of(order[i + 1], order[i], stage, boundary, plan), plan.overlap.pipeline,
+                   job_.training.stack.overlap_slowdown});
+  }
+  return all;
+}
+
+GroupedPlan PipelinePricer::price(const Plan& plan, const Order& order) const {
+  GroupedPlan result{.use = GroupUse::pipeline, .order = order, .plan = plan, .feasible = true};
+  result.shares.resize(whole_.size());
+  std::vector<Estimate> all(whole_.size());
+  std::vector<PassTimes> passes;
+  passes.reserve(as_size(plan.pipeline_parallel));
+  for (const std::size_t group : order) {
+    estimators_[group].estimate(plan, all[group]);
+    GroupShare& share = result.shares[group];
+    share.replicas = plan.data_parallel;
+    share.microbatches = plan.microbatches;
+    share.busy = busy_of(plan, all[group], passes.size(), stages_of(plan, group));
+    for (int i = stages_of(plan, group); i > 0; --i) {
+      const std::size_t stage = passes.size();
+      take_stage(plan, all[group], stage, whole_[group].job.cluster.device.memory, share, result);
+      passes.push_back(all[group].passes[stage]);
+    }
+  }
+  add_times(all, std::move(passes), result);
+  set_value(job_.cluster, whole_, options_, result);
+  return result;
+}
+
+// 1F1B keeps one micro-batch more at a stage than at the next: k stages in a row let k of them pass
+// while one goes there and back. The slowest of all rows with a boundary inside.
+Seconds PipelinePricer::pace_of(const std::vector<PassTimes>& passes,
+                                const std::vector<Crossing>& crossed) {
+  std::vector<Seconds> sends(passes.size());  // there and back, from the stage before
+  for (const Crossing& crossing : crossed) {
+    sends[crossing.behind.stage] = crossing.before.send + crossing.behind.send;
+  }
+  Seconds pace;
+  for (std::size_t first = 0; first < passes.size(); ++first) {
+    Seconds sum = passes[first].total();
+    for (std::size_t last = first + 1; last < passes.size(); ++last) {
+      sum += passes[last].total() + sends[last];
+      pace = std::max(pace, sum / static_cast<double>(last - first + 1));
+    }
+  }
+  return pace;
+}
+
+// What crosses and is overlapped shows in fill and drain, and paces the pipeline where
+// micro-batches wait for it.
+void PipelinePricer::add_times(const std::vector<Estimate>& all, std::vector<PassTimes> passes,
+                               GroupedPlan& result) const {
+  const Plan& plan = result.plan;
+  const PipelineShape shape = pipeline_shape(plan);
+  const Seconds without = longest_span(*plan.schedule, shape, passes);
+  const std::vector<Crossing> crossed = crossings(plan, result.order);
+  for (const Crossing& crossing : crossed) crossing.add_to(passes);
+  Seconds span = longest_span(*plan.schedule, shape, passes);
+  if (plan.overlap.pipeline) {
+    for (const Crossing& crossing : crossed) span += crossing.before.more + crossing.behind.more;
+    span = std::max(span, plan.microbatches * pace_of(passes, crossed));
+  }
+  result.boundary = span - without;
+  const Stack& stack = job_.training.stack;
+  result.step_time = span + stack.step_overhead + ends_of(all, plan);
+  const auto pace =
+      std::ranges::max_element(passes, {}, [](const PassTimes& stage) { return stage.total(); });
+  set_breakdown(all, static_cast<std::size_t>(pace - passes.begin()), result);
+}
+
+// What the stage with the most to do spends its step on, what its own group has once a step, and
+// what crosses; the rest it waits for others. That the slowest of all ranks takes longer comes on
+// top.
+void PipelinePricer::set_breakdown(const std::vector<Estimate>& all, std::size_t stage,
+                                   GroupedPlan& result) const {
+  const Plan& plan = result.plan;
+  std::size_t place = 0, end = as_size(stages_of(plan, result.order.front()));
+  while (end <= stage) end += as_size(stages_of(plan, result.order[++place]));
+  const Estimate& own = all[result.order[place]];
+  const Breakdown& slowest = own.stages[as_size(own.slowest_stage)].exposed;
+  const Stack& stack = job_.training.stack;
+  Breakdown parts = own.stages[stage].exposed;
+  parts *= plan.microbatches;
+  for (const auto once :
+       {&Breakdown::data_parallel, &Breakdown::pipeline, &Breakdown::expert_parallel}) {
+    parts.*once += own.breakdown.*once - slowest.*once * plan.microbatches;
+  }
+  parts.pipeline += result.boundary;
+  parts.optimizer = own.breakdown.optimizer;
+  parts.other = stack.step_overhead;
+  parts.bubble = Seconds(0);
+  const Seconds waits = result.step_time - parts.total();
+  parts.bubble = std::max(Seconds(0), waits);
+  parts.pipeline += std::min(Seconds(0), waits);  // sends that run beside compute after all
+  const Seconds lost = lost_to_slowest_rank(stack, plan, parts);
+  parts.other += lost;
+  result.step_time += lost;
+  result.breakdown = parts;
+}
+
+// Once a step and in fill and drain: what the groups' own estimates have beside their span.
+Seconds PipelinePricer::ends_of(const std::vector<Estimate>& all, const Plan& plan) const {
+  Seconds ends;
+  for (const Estimate& one : all) {
+    const Seconds span = longest_span(*plan.schedule, pipeline_shape(plan), one.passes);
+    ends = std::max(ends, one.step_time - one.breakdown.other - span);
+  }
+  return ends;
+}
+
+PipelinePricer::Degrees PipelinePricer::degrees_of(const Plan& plan) const {
+  Degrees degrees{.plan = plan, .of_groups = {}};
+  if (has_named_layers()) return degrees;
+  for (const PreparedJob& prepared : whole_) {
+    auto own = allocation_problem(prepared, plan);
+    if (!own) return {.plan = plan, .of_groups = {}};
+    degrees.of_groups.push_back(*std::move(own));
+  }
+  return degrees;
+}
+
+// The layers on the first group's devices as the reference; the others' are slower or faster by one
+// factor each.
+AllocationProblem PipelinePricer::problem_of(const Degrees& degrees, const Order& order) const {
+  const Plan& plan = degrees.plan;
+  AllocationProblem problem = degrees.of_groups[order.front()];
+  const Seconds reference = layer_times(problem);
+  std::size_t stage = as_size(stages_of(plan, order.front()));
+  for (std::size_t i = 1; i < order.size(); ++i) {
+    const AllocationProblem& own = degrees.of_groups[order[i]];
+    const double slowness = layer_times(own) / reference;
+    const std::size_t end = stage + as_size(stages_of(plan, order[i]));
+    for (; stage < end; ++stage) problem.stages[stage] = as_slow(own.stages[stage], slowness);
+  }
+  for (const Crossing& crossing : crossings(plan, order)) {
+    for (const auto& side : {crossing.before, crossing.behind}) {
+      problem.stages[side.stage].time += crossing.added_to(side);
+    }
+  }
+  return problem;
+}
+
+// A stage i works m·T_i, after the first forward pass and before the last backward pass of all
+// stages before it: X ≥ m·T_i + Σ_{j<i} T_j. Weighted with w_i, so that every T_i counts 1/s_i or
+// more (s_i: slowness of its layers at least), the sum has all layers at their reference on its
+// right side, however they are dealt, and X·Σw on its left. Not where exchanges run beside compute:
+// that shortens the T_i.
+Seconds PipelinePricer::least_step(const Degrees& degrees, const Order& order) const {
+  const Plan& plan = degrees.plan;
+  if (degrees.of_groups.empty() || plan.overlap.expert_parallel) return Seconds(0);
+  const std::vector<AllocatedLayer>& reference = degrees.of_groups.front().layers;
+  Seconds work = layer_times(degrees.of_groups.front());
+  double weights = 0;
+  std::size_t stage = as_size(plan.pipeline_parallel);
+  for (std::size_t i = order.size(); i-- > 0;) {
+    const std::size_t group = order[i];
+    const AllocationProblem& own = degrees.of_groups[group];
+    const double slowness = least_slowness(own.layers, reference);
+    for (int left = stages_of(plan, group); left > 0; --left) {
+      weights += std::max(0.0, (1 / slowness - weights) / plan.microbatches);
+      work += own.stages[--stage].time / slowness;
+    }
+  }
+  return work / weights;
+}
+
+// On a share `most` of every device's memory.
+std::optional<Allocation> PipelinePricer::allocate_within(double most, AllocationProblem problem,
+                                                          const Plan& plan,
+                                                          const Order& order) const {
+  auto stage = problem.stages.begin();
+  for (const std::size_t group : order) {
+    const Job& own = whole_[group].job;
+    const Bytes kept =
+        own.cluster.device.memory * ((1 - most) / (1 + own.training.stack.fragmentation));
+    for (int i = stages_of(plan, group); i > 0; --i) (stage++)->capacity -= kept;
+  }
+  return allocate_layers(problem);
+}
+
+// Where memory is the objective, the fullest device as empty as can be, to a thousandth of its
+// memory: by halving the share of it that may be taken.
+std::optional<Allocation> PipelinePricer::allocate(const AllocationProblem& problem,
+                                                   const Plan& plan, const Order& order,
+                                                   double most) const {
+  const auto within = [&](double share) { return allocate_within(share, problem, plan, order); };
+  if (options_.objective != Objective::memory || options_.second) return within(most);
+  constexpr double kNear = 1e-3;
+  double share = most, least = 0;
+  auto best = within(share);
+  while (best && share - least > kNear) {
+    const double middle = (least + share) / 2;
+    auto found = within(middle);
+    (found ? share : least) = middle;
+    if (found) best = std::move(found);
+  }
+  return best;
+}
+
+std::vector<Plan> PipelinePricer::dealt(const Degrees& of, const Order& order, double most) const {
+  const Plan& degrees = of.plan;
+  std::vector<Plan> plans;
+  const auto add = [&](const PlanRequest& request) {
+    if (auto plan = legal(request)) plans.push_back(*std::move(plan));
+  };
+  const bool is_free = options_.space.recompute.empty();
+  const auto problem = of.of_groups.empty() ? std::nullopt : std::optional(problem_of(of, order));
+  if (problem && is_free) {
+    if (const auto found = allocate(*problem, degrees, order, most)) {
+      add(request_with(degrees, *found));
+    }
+    return plans;
+  }
+  const std::vector<int> layers = has_named_layers()
+                                      ? options_.layers_per_stage
+                                      : even_layers(degrees, whole_.front().job.model.layers);
+  for (const RecomputeChoice& choice :
+       recomputations(options_.space, job_.training.stack, degrees.pipeline_parallel)) {
+    PlanRequest request = request_of(degrees);
+    request.layers_per_stage = layers;
+    if (problem && choice.per_stage.empty()) {
+      AllocationProblem restricted = *problem;
+      restrict_to(choice.every_stage, restricted);
+      const auto found = allocate(restricted, degrees, order, most);
+      if (!found) continue;
+      request = request_with(degrees, *found);
+    }
+    request.recompute = choice.every_stage;
+    request.recompute_per_stage = choice.per_stage;
+    add(request);
+  }
+  return plans;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,92 @@
+// Prices and deals pipelines through all groups of unlike nodes of a job, under the assumptions of
+// planner/heterogeneous/groups.h: a stage costs what it costs in a cluster of its group's nodes
+// alone, sends over a boundary take its bandwidth and latency.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "model/cost/estimate.h"
+#include "model/schedule/schedule.h"
+#include "planner/heterogeneous/groups.h"
+#include "planner/layers/allocation.h"
+
+namespace trainyard {
+
+// A job for each group of `job`, on as many of its own nodes.
+std::vector<PreparedJob> prepared_groups(const GroupedJob& job, const std::vector<int>& nodes);
+
+class PipelinePricer {
+ public:
+  using Order = std::vector<std::size_t>;
+
+  // Both outlive the pricer.
+  PipelinePricer(const GroupedJob& job, const GroupSearchOptions& options);
+
+  // The plan, where it is legal on the nodes of every group and shards as the space allows.
+  std::optional<Plan> legal(const PlanRequest& request) const;
+  // The same with the reason, whatever the space allows.
+  Expected<Plan> plan_of(const PlanRequest& request) const;
+  const GroupSearchOptions& options() const { return options_; }
+  bool has_named_layers() const { return !options_.layers_per_stage.empty(); }
+
+  // What there is to deal under a plan's degrees if all stages were of one group; of each group.
+  struct Degrees {
+    Plan plan;
+    std::vector<AllocationProblem> of_groups;  // empty: layers are not dealt
+  };
+  Degrees degrees_of(const Plan& plan) const;
+
+  // The plan's degrees with the layers that each stage takes at its best, or those that are named,
+  // under every recomputation of the space; dealt so that no device takes more than a share `most`
+  // of its memory. Where memory is the only objective, as little as can be.
+  std::vector<Plan> dealt(const Degrees& degrees, const Order& order, double most) const;
+  // No plan of the degrees and the order steps faster, however layers are dealt.
+  Seconds least_step(const Degrees& degrees, const Order& order) const;
+  GroupedPlan price(const Plan& plan, const Order& order) const;
+
+ private:
+  int stages_of(const Plan& plan, std::size_t group) const;
+
+  // Between the last stage of one group and the first of the next.
+  struct Crossing {
+    struct Side {
+      std::size_t stage = 0;
+      Seconds send;  // of a device, over the boundary
+      Seconds more;  // than inside its group
+    };
+    Side before, behind;
+    bool overlapped = false;
+    double slowdown = 0;  // of compute beside an overlapped send
+
+    void add_to(std::vector<PassTimes>& passes) const;
+    Seconds added_to(const Side& side) const;
+  };
+  // `boundary`: the stage before it.
+  Crossing::Side side_of(std::size_t group, std::size_t other, std::size_t stage, int boundary,
+                         const Plan& plan) const;
+  std::vector<Crossing> crossings(const Plan& plan, const Order& order) const;
+  static Seconds pace_of(const std::vector<PassTimes>& passes,
+                         const std::vector<Crossing>& crossed);
+  void add_times(const std::vector<Estimate>& all, std::vector<PassTimes> passes,
+                 GroupedPlan& result) const;
+  // `stage`: the one with the most to do.
+  void set_breakdown(const std::vector<Estimate>& all, std::size_t stage,
+                     GroupedPlan& result) const;
+  Seconds ends_of(const std::vector<Estimate>& all, const Plan& plan) const;
+
+  AllocationProblem problem_of(const Degrees& degrees, const Order& order) const;
+  std::optional<Allocation> allocate_within(double most, AllocationProblem problem,
+                                            const Plan& plan, const Order& order) const;
+  std::optional<Allocation> allocate(const AllocationProblem& problem, const Plan& plan,
+                                     const Order& order, double most) const;
+
+  const GroupedJob& job_;
+  const GroupSearchOptions& options_;
+  std::vector<PreparedJob> whole_;    // a cluster of all nodes for each kind of them
+  std::deque<Estimator> estimators_;  // of each
+  int devices_;
+};
+
+}  // namespace trainyard

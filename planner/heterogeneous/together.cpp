@@ -1,0 +1,139 @@
+#include "planner/heterogeneous/together.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "model/cost/breakdown.h"
+#include "model/cost/estimate.h"
+#include "planner/heterogeneous/pricer.h"
+#include "planner/heterogeneous/team.h"
+#include "planner/heterogeneous/value.h"
+#include "planner/planner.h"
+#include "planner/request.h"
+
+namespace trainyard {
+namespace {
+
+// What a device has to others at least, between any two groups and inside each.
+Boundary narrowest(const UnlikeCluster& cluster) {
+  Boundary least = boundary_between(cluster, 0, 1);
+  for (const Cluster& group : cluster.groups) {
+    least.bandwidth = std::min(least.bandwidth, nics_of_a_device(group));
+    least.latency = std::max(least.latency, group.inter.latency);
+  }
+  return least;
+}
+
+// All nodes on that network, made of each group's in turn.
+std::vector<PreparedJob> jobs_as_one(GroupedJob job) {
+  const Boundary least = narrowest(job.cluster);
+  for (Cluster& group : job.cluster.groups) {
+    const BytesPerSecond own = nics_of_a_device(group);
+    if (own > least.bandwidth) group.inter.bandwidth *= least.bandwidth / own;
+    group.inter.latency = least.latency;
+  }
+  return prepared_groups(job, std::vector<int>(job.cluster.groups.size(), nodes_of_all(job)));
+}
+
+Breakdown slowest_parts(const std::vector<Estimate>& own) {
+  Breakdown slowest = own.front().breakdown;
+  for (const BreakdownPart& part : breakdown_parts()) {
+    for (const Estimate& estimate : own) {
+      slowest.*part.time = std::max(slowest.*part.time, estimate.breakdown.*part.time);
+    }
+  }
+  return slowest;
+}
+
+class AsOne {
+ public:
+  AsOne(const GroupedJob& job, const GroupSearchOptions& options)
+      : job_(job), options_(options), as_one_(jobs_as_one(job)) {}
+
+  const std::vector<PreparedJob>& jobs() const { return as_one_; }
+
+  GroupedPlan price(const Plan& plan) const {
+    std::vector<Estimate> own;
+    GroupedPlan found{.use = GroupUse::together, .plan = plan, .feasible = true};
+    for (const PreparedJob& job : as_one_) {
+      own.push_back(estimate(job, plan));
+      found.shares.push_back(share_of_whole(job, plan, own.back()));
+      found.feasible = found.feasible && own.back().feasible;
+    }
+    found.order.resize(as_one_.size());
+    std::iota(found.order.begin(), found.order.end(), 0U);
+    found.breakdown = slowest_parts(own);
+    found.step_time = found.breakdown.total();
+    set_value(job_.cluster, as_one_, options_, found);
+    return found;
+  }
+
+  // A plan that is legal whichever of the groups the nodes are of.
+  Expected<Plan> plan_of(const PlanRequest& request) const {
+    Expected<Plan> plan = tl::unexpected(Error{});
+    for (const PreparedJob& prepared : as_one_) {
+      const Job& j = prepared.job;
+      auto own = make_plan(request, j.model, j.cluster, j.training);
+      if (!own) return own;
+      const bool hides = own->overlap.expert_parallel;
+      if (!plan) plan = *std::move(own);
+      plan->overlap.expert_parallel = plan->overlap.expert_parallel && hides;
+    }
+    return plan;
+  }
+
+ private:
+  const GroupedJob& job_;
+  const GroupSearchOptions& options_;
+  std::vector<PreparedJob> as_one_;
+};
+
+// The plans that are found with each group in turn as the one that sets the pace, or where none
+// fits it those that miss its memory by the least; fit or not.
+template <typename Take>
+void search_as_one(const GroupedJob& job, GroupWatch& watch, const Take& take) {
+  const AsOne as_one(job, watch.options());
+  const auto groups = static_cast<double>(as_one.jobs().size());
+  for (std::size_t g = 0; g < as_one.jobs().size(); ++g) {
+    if (g > 0 && watch.is_over(static_cast<double>(g) / groups)) return;
+    const PreparedJob& pacemaker = as_one.jobs()[g];
+    const SearchResult found =
+        search(pacemaker, watch.search_options(), analytic_evaluator(pacemaker));
+    if (!found.optimal) watch.stop();
+    for (const Candidate& candidate : found.plans_or_closest()) {
+      const auto plan = as_one.plan_of(request_of(candidate.plan));
+      if (plan) take(as_one.price(*plan));
+    }
+  }
+}
+
+}  // namespace
+
+std::optional<GroupedPlan> find_together(const GroupedJob& job, GroupWatch& watch) {
+  std::optional<GroupedPlan> best;
+  search_as_one(job, watch, [&](GroupedPlan plan) {
+    if (plan.feasible && (!best || is_better(plan, *best))) best = std::move(plan);
+  });
+  return best;
+}
+
+void find_together(const GroupedJob& job, GroupWatch& watch, GroupedFront& front) {
+  search_as_one(job, watch, [&](GroupedPlan plan) { front.offer(std::move(plan)); });
+}
+
+std::optional<GroupedPlan> closest_together(const GroupedJob& job, GroupWatch& watch) {
+  std::optional<GroupedPlan> closest;
+  search_as_one(job, watch, [&](GroupedPlan plan) {
+    if (!closest || plan.fullness < closest->fullness) closest = std::move(plan);
+  });
+  return closest;
+}
+
+Expected<GroupedPlan> price_together(const GroupedJob& job, const PlanRequest& request,
+                                     const GroupSearchOptions& options) {
+  const AsOne as_one(job, options);
+  return as_one.plan_of(request).map([&](const Plan& plan) { return as_one.price(plan); });
+}
+
+}  // namespace trainyard

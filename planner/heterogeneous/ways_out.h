@@ -1,0 +1,24 @@
+// When no plan fits on groups of unlike nodes: what to change, each with the best plan that it
+// allows, as planner/findings/ways_out.h has it of one cluster.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "planner/heterogeneous/groups.h"
+
+namespace trainyard {
+
+struct GroupedWayOut {
+  std::string change;                   // "2 nodes of dgx-a100-80gb instead of 1"
+  GroupedPlan plan;                     // the best that then fits
+  double device_seconds_per_token = 0;  // of the groups at work
+};
+
+// The cheapest three by the time of the devices at work for a token: more nodes of one group
+// (doubled until a plan fits), half of the global batch, and what the search was not allowed.
+// Each is a search of its own, and each plan stands once: under the narrowest way that leads to it.
+std::vector<GroupedWayOut> ways_out_of_groups(const GroupedJob& job,
+                                              const GroupSearchOptions& options);
+
+}  // namespace trainyard

@@ -1,0 +1,89 @@
+// Groups of unlike nodes as one cluster: against a search of such a cluster of like nodes, made of
+// the slower group's.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "planner/heterogeneous/groups.h"
+#include "planner/heterogeneous/request.h"
+#include "planner/planner.h"
+#include "tests/planner/jobs.h"
+
+namespace trainyard {
+namespace {
+
+// The best plan of one cluster with the nodes of all groups, each of `group`'s kind.
+Candidate best_of_one_cluster(const GroupedJob& groups, std::size_t group) {
+  Cluster cluster = groups.cluster.groups[group];
+  cluster.nodes = 0;
+  for (const Cluster& own : groups.cluster.groups) cluster.nodes += own.nodes;
+  const PreparedJob job = prepare({groups.model, cluster, groups.training});
+  return search(job, {}, analytic_evaluator(job)).plans.at(0);
+}
+
+TEST(UnlikeTogether, OfLikeNodesAreOneCluster) {
+  GroupedJob groups = groups_of({1, 1});
+  groups.cluster.boundary = BytesPerSecond(1e15);  // no slower than inside
+  const GroupedPlans found = plan_groups(groups);
+  ASSERT_TRUE(found.together);
+  EXPECT_EQ(found.together->step_time, best_of_one_cluster(groups, 0).estimate.step_time);
+  EXPECT_LE(in_order(found).front().step_time, found.together->step_time);
+}
+
+// Networks alike: a device that is slower in all it does sets the pace.
+TEST(UnlikeTogether, TakeAsLongAsTheSlowestAlone) {
+  for (const std::vector<double>& slowness :
+       {std::vector<double>{1, 1.1}, std::vector<double>{3, 1}, std::vector<double>{1, 1.2, 1.1}}) {
+    GroupedJob groups = groups_of(slowness);
+    groups.cluster.boundary = BytesPerSecond(1e15);
+    const auto slowest = static_cast<std::size_t>(
+        std::max_element(slowness.begin(), slowness.end()) - slowness.begin());
+    const GroupedPlans found = plan_groups(groups);
+    ASSERT_TRUE(found.together);
+    if (found.together->order.size() < slowness.size()) continue;  // without the slowest
+    const Candidate expected = best_of_one_cluster(groups, slowest);
+    EXPECT_NEAR(found.together->step_time / expected.estimate.step_time, 1, 1e-9);
+    for (const GroupShare& share : found.together->shares) {
+      EXPECT_EQ(share.peak_memory, expected.estimate.peak_memory);
+    }
+  }
+}
+
+TEST(UnlikeTogether, MustFitTheLeastMemory) {
+  GroupedJob groups = groups_of({1, 1});
+  const GroupedPlans roomy = plan_groups(groups);
+  ASSERT_TRUE(roomy.together);
+  const Bytes held = roomy.together->shares.at(1).peak_memory;
+  groups.cluster.groups[1].device.memory = held * 0.9;
+  const GroupedPlans tight = plan_groups(groups);
+  ASSERT_TRUE(tight.together);
+  EXPECT_LE(tight.together->shares.at(1).peak_memory, held * 0.9);
+  EXPECT_GE(tight.together->step_time, roomy.together->step_time);
+}
+
+TEST(UnlikeTogether, MeetOverTheNarrowestNetwork) {
+  GroupedJob groups = groups_of({1, 1});
+  groups.cluster.boundary = nics_of_a_device(groups.cluster.groups[0]) / 4;
+  GroupedJob narrow = groups;
+  narrow.cluster.boundary.reset();
+  for (Cluster& group : narrow.cluster.groups) group.inter.bandwidth = group.inter.bandwidth / 4;
+  const GroupedPlans found = plan_groups(groups);
+  ASSERT_TRUE(found.together);
+  EXPECT_NEAR(found.together->step_time / best_of_one_cluster(narrow, 0).estimate.step_time, 1,
+              1e-9);
+}
+
+// What was found prices to itself.
+TEST(UnlikeTogether, AreWhatTheirRequestSays) {
+  const GroupedJob groups = groups_of({1, 1.1});
+  const GroupedPlans found = plan_groups(groups);
+  ASSERT_TRUE(found.together);
+  const auto again = price_grouped(groups, request_of(*found.together));
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->step_time, found.together->step_time);
+  EXPECT_EQ(again->use, GroupUse::together);
+}
+
+}  // namespace
+}  // namespace trainyard
