@@ -10,8 +10,9 @@ namespace {
 
 // In the order of the enumerators; traces have them.
 constexpr std::array<std::string_view, kStreams> kStreamNames = {
-    "compute",        "tensor parallel", "context parallel", "expert parallel", "sends forward",
-    "sends backward", "receives",        "data parallel",    "copies",          "fetches"};
+    "compute",       "tensor parallel", "context parallel", "expert parallel",
+    "sends forward", "sends backward",  "receives",         "data parallel",
+    "embedding",     "copies",          "fetches"};
 static_assert(static_cast<int>(Stream::fetch) + 1 == kStreams && !kStreamNames.back().empty());
 
 }  // namespace

@@ -29,10 +29,11 @@ enum class Stream : std::uint8_t {
   gradient,
   receive,
   data,
+  embedding,
   copy,  // to the host
   fetch  // and back
 };
-inline constexpr int kStreams = 10;
+inline constexpr int kStreams = 11;
 std::string_view name_of(Stream stream);
 
 enum class TaskKind : std::uint8_t {

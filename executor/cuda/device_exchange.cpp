@@ -28,12 +28,14 @@ class Sent {
 };
 
 Expected<void> all_reduce(const DeviceExchange& x) {
-  for (std::size_t i = 0; i < x.work.operands.in_place.size(); ++i) {
-    auto done = x.transport.all_reduce(x.work.queue, x.work.operation.group, x.work.in_place(i),
-                                       x.work.operation.reduction);
-    if (!done) return done;
-  }
-  return {};
+  return x.transport.at_once([&]() -> Expected<void> {
+    for (std::size_t i = 0; i < x.work.operands.in_place.size(); ++i) {
+      auto done = x.transport.all_reduce(x.work.queue, x.work.operation.group, x.work.in_place(i),
+                                         x.work.operation.reduction);
+      if (!done) return done;
+    }
+    return {};
+  });
 }
 
 // ---- By rows: each member has or gets some, one after the other ---------------------------------
@@ -279,11 +281,14 @@ Expected<void> by_parts(const DeviceExchange& x) {
                          : make_whole(x, x.work.in(i), x.work.out(i));
     if (!done) return done;
   }
-  for (const DeviceTensor* whole : o.in_place) {
-    auto done = scatters ? scatter_in_place(x, whole->view) : gather_in_place(x, whole->view);
-    if (!done) return done;
-  }
-  return {};
+  const auto in_place = [&]() -> Expected<void> {
+    for (const DeviceTensor* whole : o.in_place) {
+      auto done = scatters ? scatter_in_place(x, whole->view) : gather_in_place(x, whole->view);
+      if (!done) return done;
+    }
+    return {};
+  };
+  return scatters ? in_place() : x.transport.at_once(in_place);
 }
 
 Expected<void> row_by_row(const DeviceExchange& x, std::size_t which) {

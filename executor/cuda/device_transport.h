@@ -2,6 +2,7 @@
 // A call hands work to a queue; what it moves is there when the queue has come so far.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -33,6 +34,9 @@ class DeviceTransport {
                               const View& received) = 0;
   virtual Expected<void> send(const Queue& queue, int to, int way, const View& numbers) = 0;
   virtual Expected<void> receive(const Queue& queue, int from, int way, const View& numbers) = 0;
+  // Calls of one operation, which need no memory before they are handed over: as one message, where
+  // there is such a thing. Else each pays the time of a message.
+  virtual Expected<void> at_once(const std::function<Expected<void>()>& calls) { return calls(); }
   // Whether something went wrong since; asked again and again while work is under way.
   virtual Expected<void> check() = 0;
   // Until every message sent has left.

@@ -146,6 +146,13 @@ class NcclTransport final : public DeviceTransport {
                    "ncclRecv");
   }
 
+  Expected<void> at_once(const std::function<Expected<void>()>& calls) override {
+    note(ncclGroupStart());
+    auto done = calls();
+    note(ncclGroupEnd());
+    return done ? checked(result_, "ncclGroupEnd") : done;
+  }
+
   Expected<void> check() override {
     for (ncclComm_t communicator : all_) {
       ncclResult_t state = ncclSuccess;

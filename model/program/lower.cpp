@@ -167,8 +167,7 @@ class StageBuilder {
   // The weight gradients that end the list of a last stage whose head is a copy of the embedding:
   // the head's come first, so that the first stage need not wait for the others to add up theirs
   // (the zero-bubble authors' WeightGradStore starts that sum before the gradients it has put off).
-  // Where every pass reduces its gradients, those would wait behind the sum on their stream; and
-  // where stages end together, nothing is gained.
+  // Where stages end together, nothing is gained.
   std::size_t first_of_drain(const std::vector<Pass>& passes) const {
     std::size_t first = passes.size();
     if (!sums_before_drain()) return first;
@@ -188,7 +187,7 @@ class StageBuilder {
   bool sums_before_drain() const {
     return blocks_.shared_last >= 0 && lowering_.model.tied_embeddings &&
            shape_.route == Route::loop && shape_.chunks == 1 && has_head() &&
-           plan_.schedule->splits_backward && !plan_.optimizer_barrier && plan_.zero_stage < 2 &&
+           plan_.schedule->splits_backward && !plan_.optimizer_barrier &&
            !keeps_gradients_away(plan_);
   }
 

@@ -108,7 +108,7 @@ constexpr std::array<std::string_view, 37> kOperators = {
     "cross-entropy",
 };
 constexpr std::array<std::string_view, kProgramStreams> kStreamNames = {
-    "compute", "tensor", "context", "expert", "pipeline", "data", "copy", "fetch"};
+    "compute", "tensor", "context", "expert", "pipeline", "data", "embedding", "copy", "fetch"};
 constexpr std::array<std::string_view, 14> kGroups = {
     "none",   "tensor",        "kv-head",     "context",        "data",   "shard", "replica",
     "expert", "expert-tensor", "expert-data", "tied-embedding", "mirror", "model", "all"};

@@ -115,10 +115,11 @@ enum class ProgramStream : std::uint8_t {
   expert_parallel,
   pipeline,
   data_parallel,
-  copy,   // from the device to the host
-  fetch,  // and back
+  embedding,  // the sum over the two stages that hold one matrix of the vocabulary
+  copy,       // from the device to the host
+  fetch,      // and back
 };
-inline constexpr int kProgramStreams = 8;
+inline constexpr int kProgramStreams = 9;
 
 // Which ranks a collective joins (model/program/rank_layout.h).
 enum class Group : std::uint8_t {

@@ -11,12 +11,12 @@
 namespace trainyard {
 namespace {
 
-constexpr double kMore = 1 + kMarginalShare;
+constexpr double kAHundredthMore = 1 + kMarginalShare;
 
 void raise(const HardwareChange& resource, std::size_t group, GroupedJob& job) {
   Cluster& own = job.cluster.groups[group];
   Job richer{job.model, std::move(own), job.training};
-  resource.apply(richer, kMore);
+  resource.apply(richer, kAHundredthMore);
   own = std::move(richer.cluster);
 }
 
@@ -59,7 +59,7 @@ class GroupedMarginals {
         worst = std::max(worst, value_on(one));
       }
     }
-    if (job_.cluster.boundary) *all.cluster.boundary *= kMore;
+    if (job_.cluster.boundary) *all.cluster.boundary *= kAHundredthMore;
     GroupSearchOptions options = options_;
     options.worth = worst;
     std::vector<GroupUse> uses;
@@ -108,7 +108,7 @@ class GroupedMarginals {
 
   GroupedMarginalValue value_of_boundary() {
     GroupedJob wider = job_;
-    *wider.cluster.boundary *= kMore;
+    *wider.cluster.boundary *= kAHundredthMore;
     GroupedMarginalValue value{.resource = "bandwidth between groups"};
     set_best(best_on(wider), value);
     return value;

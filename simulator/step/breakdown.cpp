@@ -65,7 +65,7 @@ class RankBreakdown {
   void add_slowdown(std::size_t index, Seconds lost) {
     if (lost == Seconds(0)) return;
     const auto beside = [&](Stream stream) { return is_beside(stream, times_[index]); };
-    if (lost > Seconds(0) && beside(Stream::data)) {
+    if (lost > Seconds(0) && (beside(Stream::data) || beside(Stream::embedding))) {
       parts_.data_parallel += lost;
     } else if (lost > Seconds(0) && beside(Stream::context)) {
       parts_.context_parallel += lost;

@@ -221,7 +221,10 @@ class CallMaker {
                     Bytes message) const {
     if (operation.stream == ProgramStream::context_parallel) return 1;
     if (operation.stream == ProgramStream::pipeline) return 1;  // `sends_in_passes`
-    if (operation.stream != ProgramStream::data_parallel) return 0;
+    if (operation.stream != ProgramStream::data_parallel &&
+        operation.stream != ProgramStream::embedding) {
+      return 0;
+    }
     const CollectiveCost cost = collective_cost(as, links, message, links_.choice);
     return contending_share(as, links, message, cost);
   }

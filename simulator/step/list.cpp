@@ -30,6 +30,8 @@ Stream stream_of(const Operation& operation, bool sends_beside) {
       return operation.phase == Phase::forward ? Stream::pipeline : Stream::gradient;
     case ProgramStream::data_parallel:
       return Stream::data;
+    case ProgramStream::embedding:
+      return Stream::embedding;
     case ProgramStream::copy:
       return Stream::copy;
     case ProgramStream::fetch:

@@ -65,6 +65,7 @@ TEST(SliceKind, IsThatOfItsTrackForEveryNameThatATraceHas) {
                                               {Stream::gradient, SliceKind::pipeline},
                                               {Stream::receive, SliceKind::other},
                                               {Stream::data, SliceKind::data_parallel},
+                                              {Stream::embedding, SliceKind::data_parallel},
                                               {Stream::copy, SliceKind::copy},
                                               {Stream::fetch, SliceKind::copy}};
   for (int i = 1; i < kStreams; ++i) {
@@ -77,6 +78,7 @@ TEST(SliceKind, IsThatOfItsTrackForEveryNameThatATraceHas) {
       {ProgramStream::expert_parallel, SliceKind::expert_parallel},
       {ProgramStream::pipeline, SliceKind::pipeline},
       {ProgramStream::data_parallel, SliceKind::data_parallel},
+      {ProgramStream::embedding, SliceKind::data_parallel},
       {ProgramStream::copy, SliceKind::copy},
       {ProgramStream::fetch, SliceKind::copy}};
   for (int i = 1; i < kProgramStreams; ++i) {

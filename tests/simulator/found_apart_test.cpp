@@ -93,6 +93,25 @@ TEST(FoundApart, ZbH2OfTiedEmbeddingsDoesNotWaitForItsLastStage) {
   }
 }
 
+// That sum waits for the first stage's embedding, and no reduction of the layers waits for it: it
+// has a communicator of its own (Megatron-LM's embedding group).
+TEST(FoundApart, SumsOfTiedEmbeddingsHoldUpNoReduction) {
+  PreparedJob job = llama_8b_on_h100(4, 32);
+  job.job.model.tied_embeddings = true;
+  job.job.cluster.inter.bandwidth *= 0.1;
+  job = prepare(job.job);
+  for (const int zero : {0, 1, 2}) {
+    for (const std::string_view schedule : {"zb-h1", "zb-h2"}) {
+      PlanRequest request{.tensor_parallel = 8, .pipeline_parallel = 2, .micro_batch = 1};
+      request.schedule = schedule;
+      request.zero_stage = zero;
+      request.overlap.data_parallel = true;
+      request.optimizer_barrier = false;
+      EXPECT_NEAR(estimate_over_simulation(job, request), 1, 0.03) << schedule << ", " << zero;
+    }
+  }
+}
+
 // The stream is sent behind a pair of passes and the gradient received before one, so that
 // neighbours wait for each other's sends before every pair (DualPipe's published implementation
 // waits for its messages there).

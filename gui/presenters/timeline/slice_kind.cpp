@@ -34,6 +34,7 @@ std::optional<SliceKind> kind_of(ProgramStream stream) {
     case ProgramStream::pipeline:
       return SliceKind::pipeline;
     case ProgramStream::data_parallel:
+    case ProgramStream::embedding:
       return SliceKind::data_parallel;
     case ProgramStream::copy:
     case ProgramStream::fetch:
@@ -58,6 +59,7 @@ std::optional<SliceKind> kind_of(Stream stream) {
     case Stream::receive:
       return SliceKind::other;  // mostly waiting for the sender
     case Stream::data:
+    case Stream::embedding:
       return SliceKind::data_parallel;
     case Stream::copy:
     case Stream::fetch:

@@ -149,7 +149,7 @@ std::vector<Operation> mirror_reduction(const Lowering& lowering,
 }
 
 Operation shared_reduction(const Lowering& lowering, Parameter table) {
-  Operation reduce = reduction(lowering, ProgramStream::data_parallel, Group::tied_embedding);
+  Operation reduce = reduction(lowering, ProgramStream::embedding, Group::tied_embedding);
   add_gradient(lowering, table.held_gradient, reduce);
   return reduce;
 }
