@@ -25,6 +25,7 @@
 #include "scenarios/catalog.h"
 #include "scenarios/scenario.h"
 #include "simulator/step.h"
+#include "tests/simulator/drawn_nodes.h"
 
 namespace trainyard {
 namespace {
@@ -90,7 +91,7 @@ class Generator {
         R"({{"trainyard": "scenario/1", "model": "{}", "cluster": {{"node": "{}", "nodes": {}}},
             "training": {{"global_batch": {}, "sequence_length": {}, "stack": "{}",
                          "precision": "{}"}}}})",
-        one_of(catalog_names("model")), one_of(catalog_names("node")),
+        one_of(catalog_names("model")), one_of(drawn_nodes()),
         one_of<int>({1, 2, 4, 8, 16, 32, 64}), one_of<int>({64, 128, 256, 512, 1024}),
         one_of<int>({2048, 4096, 8192}), stack(schedule), recipe);
     const auto file = std::filesystem::temp_directory_path() /

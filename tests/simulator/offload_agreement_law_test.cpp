@@ -23,6 +23,7 @@
 #include "scenarios/catalog.h"
 #include "scenarios/scenario.h"
 #include "simulator/step.h"
+#include "tests/simulator/drawn_nodes.h"
 
 namespace trainyard {
 namespace {
@@ -136,9 +137,8 @@ class Generator {
     const std::string text = fmt::format(
         R"({{"trainyard": "scenario/1", "model": "{}", "cluster": {{"node": "{}", "nodes": {}}},
             "training": {{"global_batch": {}, "sequence_length": {}, "stack": "{}"}}}})",
-        one_of(catalog_names("model")), one_of(catalog_names("node")),
-        one_of<int>({1, 2, 4, 8, 16}), one_of<int>({64, 128, 256, 512}),
-        one_of<int>({2048, 4096, 8192}), one_of(drawn_.stacks));
+        one_of(catalog_names("model")), one_of(drawn_nodes()), one_of<int>({1, 2, 4, 8, 16}),
+        one_of<int>({64, 128, 256, 512}), one_of<int>({2048, 4096, 8192}), one_of(drawn_.stacks));
     const auto file = std::filesystem::temp_directory_path() /
                       fmt::format("trainyard-offload-agreement-{}.json", ::getpid());
     std::ofstream(file) << text;
