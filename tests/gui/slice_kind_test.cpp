@@ -52,6 +52,7 @@ std::vector<std::shared_ptr<const StepSimulation>> steps_on_every_stream() {
     steps.push_back(simulated("gpt-oss-20b", R"({"tensor_parallel": 2, "expert_parallel": 2,
         "expert_tensor_parallel": 2, "pipeline_parallel": 2, )" +
                                                  overlap + "}"));
+    steps.push_back(simulated("gpt2-355m", R"({"pipeline_parallel": 2, )" + overlap + "}"));
   }
   return steps;
 }
