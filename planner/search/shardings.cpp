@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "model/cost/memory.h"
+#include "model/plan/validity.h"
 #include "planner/offered.h"
 #include "planner/search/enumeration.h"
 
