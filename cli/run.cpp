@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -227,6 +226,11 @@ int answer(const RunOptions& options, const Question& question, const Setting& s
 
 int run_rank_process(const RunOptions& options, const Question& question, const Setting& setting,
                      const Started& started) {
+  if (!started.folder && started.ranks != setting.plan.devices() && !options.alone) {
+    return fail({"command line",
+                 fmt::format("found {} ranks, started by a launcher; allowed: {}, as the plan has",
+                             started.ranks, setting.plan.devices())});
+  }
   if (!started.folder) {
     const auto room = check_memory(options, question, setting, ranks_of_host());
     if (!room) return fail(room.error());
@@ -371,12 +375,17 @@ int supervise(const RunOptions& options, const Question& question, const Setting
 }
 
 // CLI11's ranges let "nan" through.
-std::string rate_from_zero(const std::string& text) {
+std::string learning_rate(const std::string& text) {
   double rate = 0;
   const char* end = text.data() + text.size();
   const bool is_number = std::from_chars(text.data(), end, rate).ptr == end;
-  if (is_number && rate >= 0 && std::isfinite(rate)) return {};
-  return fmt::format("found \"{}\", allowed a number from 0", text);
+  if (is_number && rate >= 0 && rate <= kMostLearningRate) return {};
+  return fmt::format("found \"{}\", allowed a number from 0 to {}", text, kMostLearningRate);
+}
+
+// A relative name that begins with a dash would be taken for an option.
+std::string as_argument(const fs::path& file) {
+  return (file.is_relative() ? "." / file : file).string();
 }
 
 // The command line again, for a process that is to be a rank.
@@ -384,7 +393,7 @@ std::vector<std::string> rank_arguments(const RunOptions& options) {
   std::error_code error;
   std::vector<std::string> list = {fs::read_symlink("/proc/self/exe", error).string(),
                                    "run",
-                                   options.file.string(),
+                                   as_argument(options.file),
                                    "--backend",
                                    std::string(name_of(options.backend)),
                                    "--steps",
@@ -411,8 +420,18 @@ Expected<void> check_outputs(const RunOptions& options) {
   for (const fs::path& file : {options.profile, options.trace}) {
     if (file.empty()) continue;
     if (auto writable = check_writable(file); !writable) return writable;
+    std::error_code ignored;
+    if (fs::is_regular_file(file, ignored) && fs::equivalent(file, options.file, ignored)) {
+      return failure(file.string(), "found the scenario; allowed: another file");
+    }
   }
-  return {};
+  const bool both = !options.profile.empty() && !options.trace.empty();
+  if (!both || fs::weakly_canonical(options.profile) != fs::weakly_canonical(options.trace)) {
+    return {};
+  }
+  return failure("command line", fmt::format("found {} as --output and as --trace; allowed: a "
+                                             "file each",
+                                             options.profile.string()));
 }
 
 // A launcher that has started one process has not started a plan of several ranks: its variables
@@ -455,9 +474,11 @@ void add_options(CLI::App& command, RunOptions& options) {
   command.add_option("--ranks", options.ranks, "as many as the plan has, which is the default")
       ->check(CLI::Range(1, 65536))
       ->type_name("N");
-  command.add_flag("--scale-down", options.scale_down,
-                   "where the plan has more ranks than --ranks: fewer replicas, then fewer stages, "
-                   "then fewer experts");
+  command
+      .add_flag("--scale-down", options.scale_down,
+                "where the plan has more ranks than --ranks: fewer replicas, then fewer stages, "
+                "then fewer experts")
+      ->needs("--ranks");
   command.add_flag("--alone", options.alone,
                    "one rank's program with local copies in the place of its peers: its times are "
                    "real, its numbers are not");
@@ -488,7 +509,7 @@ void add_options(CLI::App& command, RunOptions& options) {
       ->type_name("FILE");
   command
       .add_option("--learning-rate", options.learning_rate, "else 0.001 with Adam, 0.1 with sgd")
-      ->check(rate_from_zero)
+      ->check(learning_rate)
       ->type_name("RATE");
   command
       .add_option("--timeout", options.timeout,

@@ -203,8 +203,8 @@ class RankRun {
       return {};
     }
     return failure("",
-                   "a gradient overflowed in fp16, and without an optimizer barrier no step is "
-                   "left out: nothing can be verified");
+                   "met a gradient that overflowed in fp16 (without an optimizer barrier no step "
+                   "is left out, and nothing can be verified)");
   }
 
   void note(const Difference& difference) {

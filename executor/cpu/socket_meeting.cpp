@@ -188,6 +188,11 @@ class Meeting {
                                    at_.address, at_.port));
   }
 
+  Expected<void> no_rank() const {
+    return failure("", fmt::format("what answers rank {} of {} at {}:{} is not rank 0 of its run",
+                                   at_.rank, at_.ranks, at_.address, at_.port));
+  }
+
   // Rank 0 learns where everyone is and tells everyone; or who never came, to those who did.
   Expected<void> gather() {
     std::vector<int> absent = all_but_first();
@@ -235,9 +240,11 @@ class Meeting {
         !moved(first.socket(), count, false, until_)) {
       return never_came({0});
     }
-    std::vector<int> absent(static_cast<std::size_t>(std::clamp(count, 0, at_.ranks)));
+    if (count < 0 || count >= at_.ranks) return no_rank();
+    std::vector<int> absent(static_cast<std::size_t>(count));
     for (int& rank : absent) {
       if (!moved(first.socket(), rank, false, until_)) return never_came({0});
+      if (rank <= 0 || rank >= at_.ranks) return no_rank();
     }
     if (!absent.empty()) return never_came(absent);
     for (Place& place : places_) {

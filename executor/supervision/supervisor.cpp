@@ -15,6 +15,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <optional>
+#include <regex>
 #include <thread>
 #include <utility>
 
@@ -110,8 +112,15 @@ int start(const RankLaunch& what, const Folders& folders) {
   return child;
 }
 
-// Why nothing can be written into a folder; empty where it can.
-std::string no_room(const fs::path& folder) {
+// Why nothing can be written into a folder, tried here or told by mpirun's own files there; empty
+// where it can.
+std::string no_room(const fs::path& folder, const std::vector<std::string>& output) {
+  const auto told = [](const std::string& line) {
+    return line.find("OUT-OF-RESOURCE") != std::string::npos;
+  };
+  if (std::ranges::any_of(output, told)) {
+    return fmt::format(": {} has no room for the files of mpirun", folder.string());
+  }
   constexpr off_t kEnough = 1 << 20;  // bytes; the board of a rank has some thousand
   const fs::path file = folder / "room";
   const int descriptor = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -160,22 +169,40 @@ class Diagnosis {
 
  private:
   std::string never_started(int rank) const {
-    const std::string full = no_room(folder_);
+    const std::vector<std::string> lines = output_lines();
+    for (const std::string& line : lines) {
+      if (const auto killed = killed_rank(line)) return *killed;
+    }
+    const std::string full = no_room(folder_, lines);
     return fmt::format("rank {} of {} never started{}", rank, what_.ranks,
                        full.empty() ? output() : full);
   }
 
-  // The last line that the launcher or a rank wrote.
-  std::string output() const {
+  // Whom mpirun saw end before it could say anything itself.
+  std::optional<std::string> killed_rank(const std::string& line) const {
+    static const std::regex noticed(
+        R"(process rank (\d+) with PID \d+ on node (\S+) exited on signal (\d+)(?: \((.+)\))?)");
+    std::smatch found;
+    if (!std::regex_search(line, found, noticed)) return std::nullopt;
+    return fmt::format("rank {} on {} was ended by signal {}{} before its first operation",
+                       found.str(1), found.str(2), found.str(3),
+                       found[4].matched ? " (" + found.str(4) + ")" : "");
+  }
+
+  // What the launcher and the ranks wrote, frames of dashes or stars apart.
+  std::vector<std::string> output_lines() const {
     std::ifstream file(folder_ / "output");
-    std::string last;
+    std::vector<std::string> lines;
     for (std::string line; std::getline(file, line);) {
-      // Frames of dashes or stars apart.
       if (std::ranges::any_of(line, [](unsigned char c) { return std::isalnum(c) != 0; })) {
-        last = line;
+        lines.push_back(line);
       }
     }
-    return last.empty() ? "" : ": " + last;
+    return lines;
+  }
+  std::string output() const {
+    const std::vector<std::string> lines = output_lines();
+    return lines.empty() ? "" : ": " + lines.back();
   }
 
   const RankLaunch& what_;

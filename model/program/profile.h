@@ -51,6 +51,9 @@ struct ProfiledOperation {
   Seconds predicted;     // by the simulation of the same program
 };
 
+// With SGD on a small network rates above 1 are no mistake.
+inline constexpr double kMostLearningRate = 1000;
+
 struct Profile {
   std::string name;  // of the scenario
   std::string backend;

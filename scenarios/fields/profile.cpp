@@ -104,7 +104,8 @@ const Section<Profile>& profile_section() {
           text("backend", &P::backend, "what ran it: cpu or cuda"),
           count("seed", &P::seed, "of weights, tokens and dropout: the run can be repeated",
                 {.least = 0, .most = 9e15}),
-          number("learning_rate", &P::learning_rate, "that the optimizer had", {.least = 0}),
+          number("learning_rate", &P::learning_rate, "that the optimizer had",
+                 {.least = 0, .most = kMostLearningRate}),
           flag("same_batch", &P::same_batch, "whether every step saw the first batch"),
           text("tokens", &P::tokens, "the file that they are from").absent("by the seed"),
           text("scaled_down", &P::scaled_down, "what was run with less of than the scenario has")

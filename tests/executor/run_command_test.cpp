@@ -246,14 +246,19 @@ TEST(RunCommand, LeavesNoRankWhenItIsKilledItself) {
   EXPECT_FALSE(is_alive(process));
 }
 
-TEST(RunCommand, SaysWhenTheLauncherStartsNobody) {
+// The environment in which mpirun is a script of these lines.
+std::string launched_by(std::string_view script) {
   const fs::path folder = scratch_folder() / "bin";
   fs::create_directories(folder);
   const fs::path launcher = folder / "mpirun";
-  std::ofstream(launcher) << "#!/bin/sh\necho no slots on this host\nexit 1\n";
+  std::ofstream(launcher) << "#!/bin/sh\n" << script;
   fs::permissions(launcher, fs::perms::owner_all);
+  return fmt::format("PATH='{}':$PATH", folder.string());
+}
+
+TEST(RunCommand, SaysWhenTheLauncherStartsNobody) {
   const Ran ran = run_trainyard(fmt::format("run {}", tiny_scenario(kTwoStages, 2)),
-                                fmt::format("PATH='{}':$PATH", folder.string()));
+                                launched_by("echo no slots on this host\nexit 1\n"));
   EXPECT_EQ(ran.status, 3);
   EXPECT_NE(ran.err.find("rank 0 of 2 never started: no slots on this host"), std::string::npos)
       << ran.err;
@@ -261,14 +266,8 @@ TEST(RunCommand, SaysWhenTheLauncherStartsNobody) {
 
 // Files may not grow: the launcher's own words are lost too.
 TEST(RunCommand, SaysThatTheDiskIsFullWhenNobodyStarts) {
-  const fs::path folder = scratch_folder() / "bin";
-  fs::create_directories(folder);
-  const fs::path launcher = folder / "mpirun";
-  std::ofstream(launcher) << "#!/bin/sh\nexit 1\n";
-  fs::permissions(launcher, fs::perms::owner_all);
-  const Ran ran =
-      run_trainyard(fmt::format("run {}", tiny_scenario(kTwoStages, 2)),
-                    fmt::format("trap '' XFSZ; ulimit -f 1; PATH='{}':$PATH", folder.string()));
+  const Ran ran = run_trainyard(fmt::format("run {}", tiny_scenario(kTwoStages, 2)),
+                                "trap '' XFSZ; ulimit -f 1; " + launched_by("exit 1\n"));
   EXPECT_EQ(ran.status, 3);
   EXPECT_NE(ran.err.find("rank 0 of 2 never started: "), std::string::npos) << ran.err;
   EXPECT_NE(ran.err.find(" cannot be written: File too large"), std::string::npos) << ran.err;
@@ -326,7 +325,7 @@ TEST(RunCommand, WaitsForAPeerAsLongAsItIsTold) {
 
 TEST(RunCommand, RefusesARankThatALauncherCannotMean) {
   for (const char* environment :
-       {"RANK=7 WORLD_SIZE=2", "RANK=x WORLD_SIZE=2", "RANK=0 WORLD_SIZE=0",
+       {"RANK=7 WORLD_SIZE=2", "RANK=x WORLD_SIZE=2", "RANK=0 WORLD_SIZE=0", "RANK=0 WORLD_SIZE=3",
         "RANK=0 WORLD_SIZE=2 MASTER_PORT=99999", "RANK=0 WORLD_SIZE=2 MASTER_PORT=x"}) {
     const Ran ran = run_trainyard(fmt::format("run {}", tiny_scenario(kTwoStages, 2)), environment);
     EXPECT_EQ(ran.status, 2) << environment;
@@ -336,8 +335,9 @@ TEST(RunCommand, RefusesARankThatALauncherCannotMean) {
 }
 
 TEST(RunCommand, RefusesNumbersThatNoRunHas) {
-  for (const char* option : {"--timeout nan", "--timeout 0", "--timeout inf", "--seed -1",
-                             "--learning-rate inf", "--learning-rate nan", "--rank 1"}) {
+  for (const char* option :
+       {"--timeout nan", "--timeout 0", "--timeout inf", "--seed -1", "--learning-rate inf",
+        "--learning-rate nan", "--learning-rate 1001", "--rank 1", "--scale-down"}) {
     const Ran ran = run_trainyard(fmt::format("run {} {}", tiny_scenario("", 1), option));
     EXPECT_EQ(ran.status, 2) << option << ran.err;
     EXPECT_LT(ran.err.size(), 120u) << ran.err;  // no bound of 300 digits
@@ -345,30 +345,50 @@ TEST(RunCommand, RefusesNumbersThatNoRunHas) {
 }
 
 TEST(RunCommand, SaysWhichPeerNeverStarts) {
-  const fs::path folder = scratch_folder() / "bin";
-  fs::create_directories(folder);
-  const fs::path launcher = folder / "mpirun";
-  std::ofstream(launcher) << "#!/bin/sh\nexec sleep 1000\n";
-  fs::permissions(launcher, fs::perms::owner_all);
   const Ran ran = run_trainyard(fmt::format("run {} --timeout 1", tiny_scenario(kTwoStages, 2)),
-                                fmt::format("PATH='{}':$PATH", folder.string()));
+                                launched_by("exec sleep 1000\n"));
   EXPECT_EQ(ran.status, 3);
   EXPECT_NE(ran.err.find("rank 0 of 2 never started"), std::string::npos) << ran.err;
 }
 
 // As Open MPI frames what it says.
 TEST(RunCommand, SaysWhatTheLauncherSaidLastAndNotItsFrame) {
-  const fs::path folder = scratch_folder() / "bin";
-  fs::create_directories(folder);
-  const fs::path launcher = folder / "mpirun";
-  std::ofstream(launcher) << "#!/bin/sh\necho 'no slots are left'\necho '*** *** ***'\n"
-                             "echo '-------------'\nexit 1\n";
-  fs::permissions(launcher, fs::perms::owner_all);
   const Ran ran = run_trainyard(fmt::format("run {}", tiny_scenario(kTwoStages, 2)),
-                                fmt::format("PATH='{}':$PATH", folder.string()));
+                                launched_by("echo 'no slots are left'\necho '*** *** ***'\n"
+                                            "echo '-------------'\nexit 1\n"));
   EXPECT_EQ(ran.status, 3);
   EXPECT_NE(ran.err.find("rank 0 of 2 never started: no slots are left"), std::string::npos)
       << ran.err;
+}
+
+// As Open MPI says it, and its own store of files.
+TEST(RunCommand, SaysWhoWasKilledBeforeItBegan) {
+  const std::string run = fmt::format("run {}", tiny_scenario(kTwoStages, 2));
+  const Ran killed = run_trainyard(
+      run, launched_by("echo 'mpirun noticed that process rank 1 with PID 0 on node vm exited on "
+                       "signal 9 (Killed).'\nexit 137\n"));
+  EXPECT_EQ(killed.status, 3);
+  EXPECT_NE(killed.err.find("rank 1 on vm was ended by signal 9 (Killed) before its first"),
+            std::string::npos)
+      << killed.err;
+  const Ran full = run_trainyard(
+      run, launched_by("echo '[vm:1] PMIX ERROR: OUT-OF-RESOURCE in file dstore.c at line 1'\n"
+                       "echo 'Exit code: 1'\nexit 1\n"));
+  EXPECT_EQ(full.status, 3);
+  EXPECT_NE(full.err.find("has no room for the files of mpirun"), std::string::npos) << full.err;
+}
+
+TEST(RunCommand, RefusesFilesThatOverwriteEachOther) {
+  const std::string scenario = tiny_scenario("", 1);
+  const fs::path file = scratch_folder() / "both.json";
+  for (const std::string& outputs :
+       {fmt::format("-o {} --trace {}", file.string(), file.string()), "-o " + scenario}) {
+    const Ran ran = run_trainyard(fmt::format("run {} --steps 1 {}", scenario, outputs));
+    EXPECT_EQ(ran.status, 2) << outputs;
+    EXPECT_EQ(lines_of(ran.err).size(), 1u) << ran.err;
+    EXPECT_NE(ran.err.find("allowed: "), std::string::npos) << ran.err;
+  }
+  EXPECT_FALSE(fs::exists(file));
 }
 
 TEST(RunCommand, StopsAtALossThatIsNoNumber) {
