@@ -51,8 +51,8 @@ struct ProfiledOperation {
   Seconds predicted;     // by the simulation of the same program
 };
 
-// With SGD on a small network rates above 1 are no mistake.
-inline constexpr double kMostLearningRate = 1000;
+// Any that a float holds: runs are tried with what makes them diverge, too.
+inline constexpr double kMostLearningRate = 1e38;
 
 struct Profile {
   std::string name;  // of the scenario
