@@ -465,7 +465,7 @@ void upload(const Queue& queue, const View& view, const std::vector<float>& numb
   const Scratch floats(queue, view.rows, view.columns, ElementType::f32);
   // From memory that may be paged the call returns when it has read it. What is larger than the
   // driver's own room it reads when the stream has come so far.
-  constexpr std::size_t kReadAtOnce = 64 * 1024;
+  constexpr std::size_t kReadAtOnce = std::size_t{64} * 1024;
   if (floats->bytes() > kReadAtOnce) wait_for(queue);
   queue.status.check(cudaMemcpyAsync(floats->data, numbers.data(), floats->bytes(),
                                      cudaMemcpyHostToDevice, queue.stream),
