@@ -22,6 +22,13 @@ TEST(ExchangeCounts, OfPartsHoldForTheLargestCountThereIs) {
   EXPECT_EQ(part_counts(8, kMost), expected);
 }
 
+// Five sequences of 8,192 tokens, eight experts each, 7,168 elements a row, on either of two ranks.
+TEST(ExchangeCounts, OfRoutedRowsGoBeyondAnInt) {
+  const Counts elements = scaled_counts(even_counts(2, 5 * 8192 * 8), 7168);
+  EXPECT_EQ(elements, Counts(2, std::int64_t{2'348'810'240}));
+  EXPECT_EQ(sum_of(elements), std::int64_t{4'697'620'480});
+}
+
 TEST(ExchangeCounts, OfRowsAreSumsOverEachMembersExperts) {
   const std::vector<float> by_expert = {1, 2, 0, 4, 5, 6};
   EXPECT_EQ(rows_by_member(3, by_expert), (Counts{3, 4, 11}));

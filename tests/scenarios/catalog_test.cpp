@@ -7,8 +7,10 @@
 #include <regex>
 #include <set>
 
+#include "model/cost/collective.h"
 #include "scenarios/huggingface.h"
 #include "scenarios/json/json_document.h"
+#include "scenarios/machine/device_document.h"
 #include "scenarios/scenario.h"
 #include "tests/support/shared_data.h"
 
@@ -128,6 +130,30 @@ bool names_a_figure_or_a_device(const std::string& source) {
 }
 
 // No table of the measured kernels has them (issue of the predictions: published figures, named).
+// AMD, "Understanding RCCL Bandwidth and xGMI Performance on AMD Instinct MI300X" (2025): 310 to
+// 330 GB/s among the eight of a node; between two of them one link, of which 48 GB/s can be used.
+TEST(Catalog, CollectivesOfAMeshAreAtWhatItsLibraryAttains) {
+  const auto document = read_device("mi300x-192gb", "the test");
+  ASSERT_TRUE(document) << document.error().message;
+  Cluster cluster;
+  cluster.device = document->device;
+  cluster.intra = {.kind = IntraNodeKind::nvlink_mesh, .bandwidth = BytesPerSecond(448e9)};
+  const CollectiveChoice choice = collective_choice("", cluster);
+  const Bytes message(1e9);
+  for (const auto operation : {CollectiveOperation::all_reduce, CollectiveOperation::all_gather,
+                               CollectiveOperation::reduce_scatter}) {
+    const auto attained = [&](int ranks) {
+      const GroupLinks links{.size = ranks, .ranks_per_domain = ranks};
+      const Seconds time = collective_time(operation, links, message, choice);
+      return bus_bandwidth(operation, ranks, message, time).value();
+    };
+    EXPECT_GT(attained(8), 310e9);
+    EXPECT_LT(attained(8), 330e9);
+    EXPECT_LT(attained(2), 48e9);
+    EXPECT_GT(attained(2), 0.9 * 48e9);
+  }
+}
+
 TEST(Catalog, DevicesNameTheFiguresThatNoTableHas) {
   for (const std::string& name : catalog_names("device")) {
     const Json sources =
