@@ -58,6 +58,32 @@ TEST(SocketMeeting, SaysWhichRankCannotListenWhere) {
   EXPECT_TRUE(message.ends_with(", port " + port + ": " + std::strerror(EADDRINUSE))) << message;
 }
 
+// Some other service has the port: its words are no numbers of ranks.
+TEST(SocketMeeting, SaysThatWhatAnswersIsNoRankZero) {
+  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  auto* generic = reinterpret_cast<sockaddr*>(&address);
+  ASSERT_EQ(::bind(listener, generic, size), 0);
+  ASSERT_EQ(::listen(listener, 1), 0);
+  ::getsockname(listener, generic, &size);
+  auto service = std::async(std::launch::async, [listener] {
+    const std::string words = "HTTP/1.1 400 Bad Request";
+    const int caller = ::accept(listener, nullptr, nullptr);
+    (void)::send(caller, words.data(), words.size(), MSG_NOSIGNAL);
+    return caller;
+  });
+  const std::string port = std::to_string(ntohs(address.sin_port));
+  const auto met = met_peers(second_of_two("127.0.0.1", port), Seconds(5));
+  ::close(service.get());
+  ::close(listener);
+  ASSERT_FALSE(met);
+  EXPECT_EQ(met.error().message,
+            "what answers rank 1 of 2 at 127.0.0.1:" + port + " is not rank 0 of its run");
+}
+
 // A name may become known as late as its host starts: nobody gives up earlier.
 TEST(SocketMeeting, AsksForTheNameUntilTheTimeIsUp) {
   const auto begin = Clock::now();
