@@ -146,7 +146,7 @@ TEST(ScaledRun, SaysThatItOverflowedWhereNothingCanBeVerified) {
   const auto transport = make_lone_transport();
   const auto ran = run_rank(setting, plan, program, layout, *transport, *board);
   ASSERT_FALSE(ran);
-  EXPECT_TRUE(ran.error().message.starts_with("a gradient overflowed in fp16"))
+  EXPECT_TRUE(ran.error().message.starts_with("met a gradient that overflowed in fp16"))
       << ran.error().message;
 }
 
