@@ -466,6 +466,36 @@ int run(RunOptions& options) {
   return supervise(options, *question, *setting);
 }
 
+void add_training(CLI::App& command, RunOptions& options) {
+  command.add_flag("--same-batch", options.plan.same_batch, "every step sees the first batch");
+  command.add_option("--seed", options.seed, "of weights, tokens and dropout")
+      ->check(CLI::Range(std::uint64_t{0}, kMostSeed))
+      ->type_name("N")
+      ->capture_default_str();
+  command
+      .add_option("--tokens", options.tokens,
+                  "a file of tokens to train on, 2 bytes each (4 where the vocabulary is larger)")
+      ->type_name("FILE");
+  command
+      .add_option("--learning-rate", options.learning_rate, "else 0.001 with Adam, 0.1 with sgd")
+      ->check(learning_rate)
+      ->type_name("RATE");
+}
+
+void add_outputs(CLI::App& command, RunOptions& options) {
+  command.add_option("-o,--output", options.profile, "the profile, a profile/1 document")
+      ->check(names_a_file)
+      ->type_name("FILE");
+  command
+      .add_option("--trace", options.trace,
+                  "the last step of each rank, predicted beside measured, for ui.perfetto.dev")
+      ->check(names_a_file)
+      ->type_name("FILE");
+  command.add_flag("--watch", options.watch,
+                   "a line of JSON on stderr, five times a second, that says where every rank is");
+  add_format(command, options.format);
+}
+
 void add_options(CLI::App& command, RunOptions& options) {
   command
       .add_option("SCENARIO", options.file, "scenario document; without `plan` the best is found")
@@ -498,36 +528,14 @@ void add_options(CLI::App& command, RunOptions& options) {
   command.add_flag("--verify", options.plan.verify,
                    "compare gradients and weights with the network on one rank; exit status 1 when "
                    "they differ");
-  command.add_flag("--same-batch", options.plan.same_batch, "every step sees the first batch");
-  command.add_option("--seed", options.seed, "of weights, tokens and dropout")
-      ->check(CLI::Range(std::uint64_t{0}, kMostSeed))
-      ->type_name("N")
-      ->capture_default_str();
-  command
-      .add_option("--tokens", options.tokens,
-                  "a file of tokens to train on, 2 bytes each (4 where the vocabulary is larger)")
-      ->type_name("FILE");
-  command
-      .add_option("--learning-rate", options.learning_rate, "else 0.001 with Adam, 0.1 with sgd")
-      ->check(learning_rate)
-      ->type_name("RATE");
+  add_training(command, options);
   command
       .add_option("--timeout", options.timeout,
                   "seconds without an operation on any rank after which the run has failed")
       ->check(positive_seconds)
       ->type_name("S")
       ->capture_default_str();
-  command.add_option("-o,--output", options.profile, "the profile, a profile/1 document")
-      ->check(names_a_file)
-      ->type_name("FILE");
-  command
-      .add_option("--trace", options.trace,
-                  "the last step of each rank, predicted beside measured, for ui.perfetto.dev")
-      ->check(names_a_file)
-      ->type_name("FILE");
-  command.add_flag("--watch", options.watch,
-                   "a line of JSON on stderr, five times a second, that says where every rank is");
-  add_format(command, options.format);
+  add_outputs(command, options);
 }
 
 }  // namespace
