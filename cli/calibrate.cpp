@@ -26,9 +26,9 @@
 #include "executor/supervision/meeting.h"
 #include "executor/supervision/start.h"
 #include "executor/supervision/supervisor.h"
+#include "scenarios/json/output_file.h"
 #include "scenarios/machine/device_document.h"
 #include "scenarios/machine/machine_documents.h"
-#include "scenarios/output.h"
 
 namespace trainyard {
 namespace {

@@ -12,8 +12,8 @@
 #include "cli/progress.h"
 #include "cli/text/csv.h"
 #include "cli/text/estimate.h"
-#include "scenarios/output.h"
 #include "scenarios/question.h"
+#include "scenarios/write/estimate.h"
 
 namespace trainyard {
 namespace {

@@ -11,9 +11,10 @@
 #include "cli/text/style.h"
 #include "scenarios/interchange/accelerate.h"
 #include "scenarios/interchange/deepspeed.h"
+#include "scenarios/interchange/launch.h"
 #include "scenarios/interchange/megatron.h"
 #include "scenarios/interchange/torchtitan.h"
-#include "scenarios/output.h"
+#include "scenarios/json/output_file.h"
 #include "scenarios/question.h"
 
 namespace trainyard {

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "cli/text/kernels.h"
+#include "scenarios/json/output_file.h"
 #include "scenarios/machine/fabric_document.h"
-#include "scenarios/output.h"
 
 namespace trainyard {
 namespace {

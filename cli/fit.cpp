@@ -14,10 +14,10 @@
 #include "cli/provenance_date.h"
 #include "cli/stack_fit.h"
 #include "cli/text/kernels.h"
+#include "scenarios/json/output_file.h"
 #include "scenarios/kernels/limits.h"
 #include "scenarios/kernels/report.h"
 #include "scenarios/machine/device_document.h"
-#include "scenarios/output.h"
 
 namespace trainyard {
 namespace {

@@ -18,7 +18,8 @@
 #include "scenarios/interchange/nccl_topology.h"
 #include "scenarios/interchange/nvidia_smi.h"
 #include "scenarios/interchange/torchtitan.h"
-#include "scenarios/output.h"
+#include "scenarios/json/output_file.h"
+#include "scenarios/write/model.h"
 
 namespace trainyard {
 namespace {

@@ -1,4 +1,6 @@
 // trainyard plan SCENARIO
+#include "scenarios/write/plan.h"
+
 #include <fmt/format.h>
 
 #include <iterator>
@@ -23,7 +25,7 @@
 #include "planner/findings/refusal.h"
 #include "planner/improved_search.h"
 #include "planner/rank_orders.h"
-#include "scenarios/output.h"
+#include "scenarios/json/output_file.h"
 #include "scenarios/write/groups.h"
 #include "simulator/step.h"
 

@@ -7,7 +7,7 @@
 
 #include "cli/command.h"
 #include "cli/text/csv.h"
-#include "scenarios/output.h"
+#include "scenarios/json/output_file.h"
 #include "scenarios/sweep/report_html.h"
 #include "scenarios/sweep/report_json.h"
 #include "scenarios/sweep/row_json.h"

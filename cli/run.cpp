@@ -28,7 +28,7 @@
 #include "model/cost/stage_parameters.h"
 #include "model/program/lower.h"
 #include "planner/request.h"
-#include "scenarios/output.h"
+#include "scenarios/json/output_file.h"
 #include "scenarios/question.h"
 #include "scenarios/text/readable.h"
 #include "scenarios/write/profile.h"

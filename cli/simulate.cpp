@@ -11,7 +11,7 @@
 #include "cli/text/columns.h"
 #include "cli/text/csv.h"
 #include "cli/text/estimate.h"
-#include "scenarios/output.h"
+#include "scenarios/json/output_file.h"
 #include "scenarios/question.h"
 #include "scenarios/write/simulation.h"
 #include "scenarios/write/trace.h"

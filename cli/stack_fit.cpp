@@ -6,8 +6,8 @@
 #include "cli/text/columns.h"
 #include "cli/text/csv.h"
 #include "cli/text/table.h"
+#include "scenarios/json/output_file.h"
 #include "scenarios/machine/stack_document.h"
-#include "scenarios/output.h"
 
 namespace trainyard {
 namespace {

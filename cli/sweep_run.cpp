@@ -14,7 +14,7 @@
 
 #include "executor/host/temporary_folder.h"
 #include "scenarios/json/file.h"
-#include "scenarios/output.h"
+#include "scenarios/json/output_file.h"
 #include "scenarios/write/profile.h"
 
 namespace trainyard {

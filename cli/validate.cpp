@@ -11,9 +11,10 @@
 #include "cli/text/csv.h"
 #include "cli/text/validation.h"
 #include "cli/text/validation_plot.h"
-#include "scenarios/output.h"
+#include "scenarios/json/output_file.h"
 #include "scenarios/priced_run.h"
 #include "scenarios/validation.h"
+#include "scenarios/write/validation.h"
 
 namespace trainyard {
 namespace {

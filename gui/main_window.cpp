@@ -37,7 +37,7 @@
 #include "gui/presenters/timeline/step_play.h"
 #include "gui/theme.h"
 #include "planner/request.h"
-#include "scenarios/output.h"
+#include "scenarios/json/output_file.h"
 #include "scenarios/question.h"
 #include "simulator/step.h"
 

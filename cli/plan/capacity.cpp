@@ -21,7 +21,7 @@
 #include "model/cost/reliability_settings.h"
 #include "model/units.h"
 #include "planner/findings/capacity.h"
-#include "scenarios/output.h"
+#include "scenarios/write/plan.h"
 
 namespace trainyard {
 namespace {

@@ -16,7 +16,7 @@
 #include "planner/findings/refusal.h"
 #include "planner/heterogeneous/baseline.h"
 #include "planner/heterogeneous/ways_out.h"
-#include "scenarios/output.h"
+#include "scenarios/json/output_file.h"
 #include "scenarios/write/groups.h"
 
 namespace trainyard {
@@ -57,11 +57,11 @@ Expected<void> write_best(const std::filesystem::path& file, const GroupAnswerOp
                           const std::vector<GroupedPlan>& plans, GroupAnswer& answer) {
   if (options.out.empty()) return {};
   if (plans.empty()) {
-    answer.remarks.notes.push_back(
+    answer.findings.notes.push_back(
         fmt::format("--out: no plan fits, so that {} was not written", options.out.string()));
     return {};
   }
-  answer.remarks.written = options.out.string();
+  answer.findings.written = options.out.string();
   return scenario_with_plan(file, plans.front(), options.out)
       .and_then([&](const std::string& text) { return write_file(options.out, text); });
 }
@@ -89,7 +89,7 @@ std::vector<GroupedPlan> shown_plans(const std::vector<GroupedPlan>& plans,
   return {plans.begin(), plans.begin() + static_cast<std::ptrdiff_t>(shown)};
 }
 
-GroupBaseline baseline_of(const Scenario& scenario, GroupedBaseline&& found) {
+GroupedPlanBaseline baseline_of(const Scenario& scenario, GroupedBaseline&& found) {
   auto& [name, plan] = found;
   if (!plan) {
     return {name, std::nullopt, illegal_words(name, plan.error(), scenario.job.training.stack)};
@@ -104,23 +104,23 @@ GroupBaseline baseline_of(const Scenario& scenario, GroupedBaseline&& found) {
 void add_searches(const Scenario& scenario, const GroupSearchOptions& asked,
                   const std::vector<GroupedPlan>& plans, GroupAnswer& answer) {
   const GroupedJob job = grouped_job(scenario);
-  GroupRemarks& remarks = answer.remarks;
+  GroupedFindings& findings = answer.findings;
   if (!answer.found.complete) {
-    remarks.notes.emplace_back(
+    findings.notes.emplace_back(
         "the search was stopped, so that what resources are worth was not looked for");
     return;
   }
   if (plans.empty()) {
-    remarks.ways_out =
+    findings.ways_out =
         with_progress("looking for ways out", stop_flag(), asked,
                       [&job](const auto& how) { return ways_out_of_groups(job, how); });
   } else {
-    remarks.marginal = with_progress("valuing resources", stop_flag(), asked, [&](const auto& how) {
-      return marginal_values(job, how, plans.front());
-    });
+    findings.marginal =
+        with_progress("valuing resources", stop_flag(), asked,
+                      [&](const auto& how) { return marginal_values(job, how, plans.front()); });
   }
   if (was_stopped()) {
-    remarks.notes.emplace_back(fmt::format(
+    findings.notes.emplace_back(fmt::format(
         "the search was complete, but was stopped before all was added to it: {}",
         plans.empty() ? "ways out may be missing" : "what resources are worth is missing"));
   }
@@ -144,15 +144,15 @@ std::optional<Error> why_none_of_groups(const GroupedJob& job, const GroupSearch
 }
 
 // Until Ctrl-C or the end of the time limit of all.
-void add_remarks(const Scenario& scenario, const GroupAnswerOptions& options,
-                 const std::vector<GroupedPlan>& plans, GroupAnswer& answer) {
+void add_findings(const Scenario& scenario, const GroupAnswerOptions& options,
+                  const std::vector<GroupedPlan>& plans, GroupAnswer& answer) {
   const InterruptGuard guard;
   std::optional<AddedTime> time;
   if (options.time_limit > Seconds(0)) time.emplace(options.time_limit - elapsed());
   GroupSearchOptions asked = asked_options(scenario, options);
   asked.time_limit = Seconds(0);
   for (GroupedBaseline& found : baselines_of(grouped_job(scenario), asked)) {
-    answer.remarks.baselines.push_back(baseline_of(scenario, std::move(found)));
+    answer.findings.baselines.push_back(baseline_of(scenario, std::move(found)));
   }
   add_searches(scenario, asked, plans, answer);
   if (options.pinned.empty()) return;
@@ -160,10 +160,10 @@ void add_remarks(const Scenario& scenario, const GroupAnswerOptions& options,
   asked.space = keys;
   asked.layers_per_stage = keys.layers_per_stage;
   asked.second.reset();
-  answer.remarks.explained = {options.pinned,
-                              with_progress("searching", stop_flag(), asked, [&](const auto& how) {
-                                return plan_groups(grouped_job(scenario), how);
-                              })};
+  answer.findings.explained = {options.pinned,
+                               with_progress("searching", stop_flag(), asked, [&](const auto& how) {
+                                 return plan_groups(grouped_job(scenario), how);
+                               })};
 }
 
 }  // namespace
@@ -192,12 +192,12 @@ int answer_for_groups(const std::filesystem::path& file, const Question& questio
   answer.plans = shown_plans(plans, options, answer.alike);
   const int status = plans.empty() ? kAnswerIsNo : kDone;
   if (options.format == Format::csv) {
-    for (const std::string& note : answer.remarks.notes) fail({"", note});
+    for (const std::string& note : answer.findings.notes) fail({"", note});
     return print(plan_groups_csv(scenario, answer.plans, answer.found, answer.robust), status);
   }
-  add_remarks(scenario, options, plans, answer);
+  add_findings(scenario, options, plans, answer);
   if (options.format == Format::json) {
-    return print(groups_json(scenario, answer.plans, answer.found, answer.remarks), status);
+    return print(groups_json(scenario, answer.plans, answer.found, answer.findings), status);
   }
   return print(groups_report(question, answer, style_for(stdout)), status);
 }

@@ -16,7 +16,6 @@
 #include "planner/heterogeneous/space.h"
 #include "planner/heterogeneous/team.h"
 #include "planner/heterogeneous/value.h"
-#include "scenarios/output.h"
 
 namespace trainyard {
 namespace {
@@ -113,7 +112,7 @@ std::string ways_left_out(const Scenario& scenario, const GroupedPlans& found, c
 
 // The best plan with the pinned keys beside the best of all, or why there is none. `winner`: null
 // where nothing fits, which may be the same with the keys.
-std::string explained_words(const Scenario& scenario, const ExplainedGroups& explained,
+std::string explained_words(const Scenario& scenario, const GroupedExplained& explained,
                             const GroupedPlan* winner) {
   const GroupedPlans& found = explained.found;
   const std::vector<GroupedPlan> plans = in_order(found);
@@ -160,7 +159,7 @@ std::string limit_words(const GroupedPlan& best) {
 }
 
 std::string explained_paragraph(const Scenario& scenario,
-                                const std::optional<ExplainedGroups>& explained,
+                                const std::optional<GroupedExplained>& explained,
                                 const GroupedPlan* winner, const Style& style) {
   if (!explained) return "";
   return paragraph("explained",
@@ -215,7 +214,7 @@ std::string nothing_fits(const Scenario& scenario, const GroupAnswer& answer, co
     text +=
         paragraph(is_first ? "the closest" : "farther", closest_words(scenario, closest), style);
   }
-  for (const GroupedWayOut& way : answer.remarks.ways_out) {
+  for (const GroupedWayOut& way : answer.findings.ways_out) {
     text += paragraph("a way out", way_out_words(way), style);
   }
   return text;
@@ -223,7 +222,7 @@ std::string nothing_fits(const Scenario& scenario, const GroupAnswer& answer, co
 
 // Beside the winner, if any.
 std::string baseline_words(const GroupedPlans& found, const GroupedPlan* winner,
-                           const GroupBaseline& baseline) {
+                           const GroupedPlanBaseline& baseline) {
   if (!baseline.plan) return baseline.reason + ".";
   const GroupedPlan& plan = *baseline.plan;
   std::string words = fmt::format("{}, {}.", use_words(plan), plan_line(shown_plan(plan)));
@@ -249,7 +248,7 @@ std::string gain_words(const Scenario& scenario, const GroupedMarginalValue& val
 
 std::string marginal_words(const Scenario& scenario, const GroupAnswer& answer) {
   std::vector<std::string> words;
-  for (const GroupedMarginalValue& value : answer.remarks.marginal) {
+  for (const GroupedMarginalValue& value : answer.findings.marginal) {
     words.push_back(gain_words(scenario, value));
   }
   return fmt::format(
@@ -259,29 +258,29 @@ std::string marginal_words(const Scenario& scenario, const GroupAnswer& answer) 
 }
 
 // What stands behind the plans, or behind what is said where there is none.
-std::string remarks(const Scenario& scenario, const GroupAnswer& answer, const Style& style) {
-  const GroupRemarks& remarks = answer.remarks;
+std::string findings_text(const Scenario& scenario, const GroupAnswer& answer, const Style& style) {
+  const GroupedFindings& findings = answer.findings;
   const GroupedPlan* winner = answer.plans.empty() ? nullptr : answer.plans.data();
-  std::string text = explained_paragraph(scenario, remarks.explained, winner, style);
-  for (const GroupBaseline& baseline : remarks.baselines) {
+  std::string text = explained_paragraph(scenario, findings.explained, winner, style);
+  for (const GroupedPlanBaseline& baseline : findings.baselines) {
     text += paragraph(baseline.name, baseline_words(answer.found, winner, baseline), style);
   }
-  if (!remarks.marginal.empty()) {
+  if (!findings.marginal.empty()) {
     text += paragraph("1 % more", marginal_words(scenario, answer), style);
   }
-  if (!remarks.written.empty()) {
+  if (!findings.written.empty()) {
     text +=
-        paragraph("wrote", written_words(scenario, answer.plans.front(), remarks.written), style);
+        paragraph("wrote", written_words(scenario, answer.plans.front(), findings.written), style);
   }
   const std::string idle = left_out(scenario);
   if (!idle.empty()) text += paragraph("left out", idle, style);
   text += ways_left_out(scenario, answer.found, style);
-  for (const std::string& note : remarks.notes) text += paragraph("note", note + ".", style);
+  for (const std::string& note : findings.notes) text += paragraph("note", note + ".", style);
   return text + paragraph("search", search_words(answer.found), style);
 }
 
 std::string plan_paragraphs(const GroupAnswer& answer, const Style& style) {
-  const auto& [plans, found, remarks, robust, alike] = answer;
+  const auto& [plans, found, findings, robust, alike] = answer;
   std::string text;
   for (std::size_t i = 0; i < plans.size(); ++i) {
     text +=
@@ -336,11 +335,11 @@ std::string groups_report(const Question& question, const GroupAnswer& answer, c
   const GroupedPlans& found = answer.found;
   std::string text = job_heading(question, style) + "\n";
   if (answer.plans.empty()) {
-    return text + nothing_fits(scenario, answer, style) + remarks(scenario, answer, style);
+    return text + nothing_fits(scenario, answer, style) + findings_text(scenario, answer, style);
   }
   text += list_heading(found, answer.robust) + "\n" +
           groups_table(scenario, answer.plans, style, {objectives_of(found), answer.robust}) +
-          "\n" + plan_paragraphs(answer, style) + remarks(scenario, answer, style);
+          "\n" + plan_paragraphs(answer, style) + findings_text(scenario, answer, style);
   if (found.second || found.objective == Objective::memory) return text;
   return text + style.strong(wrap(limit_words(answer.plans.front())));
 }

@@ -15,7 +15,7 @@ namespace trainyard {
 struct GroupAnswer {
   std::vector<GroupedPlan> plans;  // to be shown, the best first
   GroupedPlans found;
-  GroupRemarks remarks;
+  GroupedFindings findings;
   bool robust = false;
   std::size_t alike = 0;  // of a front, left out because they look like one that is shown
 };

@@ -18,7 +18,7 @@
 #include "gui/presenters/text.h"
 #include "gui/presenters/timeline/step_play.h"
 #include "gui/presenters/timeline/timeline_scene.h"
-#include "scenarios/output.h"
+#include "scenarios/json/output_file.h"
 #include "scenarios/write/trace.h"
 #include "simulator/step.h"
 

@@ -6,7 +6,7 @@
 
 #include "model/program/rank_layout.h"
 #include "scenarios/interchange/shell_text.h"
-#include "scenarios/output.h"
+#include "scenarios/json/json_document.h"
 
 namespace trainyard {
 namespace {

@@ -22,6 +22,10 @@ struct Exported {
   std::vector<std::string> notes;  // what the files leave to who starts them
 };
 
+// `trainyard export`: the files that were written, and what they leave to their user.
+std::string exported_json(const std::vector<std::string>& files,
+                          const std::vector<std::string>& notes);
+
 // The device of each of the framework's ranks, where the framework numbers ranks in `order`
 // ("tp-cp-dp-pp") and the plan in its rank_order. Error: groups of experts that no placement makes.
 Expected<std::vector<int>> rank_devices(const Plan& plan, const Transformer& model,

@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "scenarios/output.h"
+#include "scenarios/json/output_file.h"
 #include "scenarios/sweep/report.h"
 
 namespace trainyard {

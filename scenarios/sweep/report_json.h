@@ -2,7 +2,7 @@
 // baselines.
 #pragma once
 
-#include "scenarios/output.h"
+#include "scenarios/json/output_file.h"
 #include "scenarios/sweep/report.h"
 
 namespace trainyard {

@@ -1,8 +1,8 @@
+#include "scenarios/write/estimate.h"
+
 #include <fmt/format.h>
 
 #include "planner/passes/auto_schedule.h"
-#include "scenarios/fields/documents.h"
-#include "scenarios/output.h"
 #include "scenarios/plan_value.h"
 #include "scenarios/write/result_json.h"
 
@@ -80,12 +80,6 @@ std::string estimate_json(const Scenario& scenario, const PreparedJob& job, cons
         {"schedule", plan.passes ? Json(nullptr) : Json(std::string(plan.schedule->name))},
         {"virtual_stages", plan.virtual_stages}};
   }
-  return text_of(json);
-}
-
-std::string model_document(const Transformer& model, std::string_view source) {
-  Json json = {{"trainyard", "model/1"}, {"name", model.name}, {"source", std::string(source)}};
-  json.update(model_section().write(model, Keys::said));
   return text_of(json);
 }
 

@@ -136,7 +136,7 @@ Json ways_out_json(const std::vector<GroupedWayOut>& ways) {
   return list;
 }
 
-Json baselines_json(const Scenario& scenario, const std::vector<GroupBaseline>& baselines) {
+Json baselines_json(const Scenario& scenario, const std::vector<GroupedPlanBaseline>& baselines) {
   Json list = Json::array();
   for (const auto& [name, plan, reason] : baselines) {
     list.push_back({{"name", name},
@@ -164,7 +164,7 @@ Json not_varied(GroupUse use) {
   return values;
 }
 
-Json explained_json(const Scenario& scenario, const std::optional<ExplainedGroups>& explained) {
+Json explained_json(const Scenario& scenario, const std::optional<GroupedExplained>& explained) {
   if (!explained) return nullptr;
   Json keys = Json::object();
   for (const auto& [key, value] : explained->pinned) keys[key] = value;
@@ -192,11 +192,11 @@ std::string reason_of(const Scenario& scenario, const LeftOutWay& way) {
 }
 
 std::string groups_json(const Scenario& scenario, const std::vector<GroupedPlan>& plans,
-                        const GroupedPlans& found, const GroupRemarks& remarks) {
+                        const GroupedPlans& found, const GroupedFindings& findings) {
   const Json list = plans_json(scenario, plans);
-  const Json file = {{"file", remarks.written}, {"plan", "plans/0"}};
+  const Json file = {{"file", findings.written}, {"plan", "plans/0"}};
   Json notes = Json::array();
-  for (const std::string& note : remarks.notes) notes.push_back({{"note", note}});
+  for (const std::string& note : findings.notes) notes.push_back({{"note", note}});
   const Json second = found.second ? Json(objective_name(*found.second)) : Json(nullptr);
   const Json search = {{"complete", found.complete},
                        {"gap", gap_of(found)},
@@ -210,14 +210,14 @@ std::string groups_json(const Scenario& scenario, const std::vector<GroupedPlan>
                   {"second_objective", second},
                   {"plans", list},
                   {"closest", plans_json(scenario, found.closest)},
-                  {"baselines", baselines_json(scenario, remarks.baselines)},
-                  {"marginal_values", marginal_json(remarks.marginal)},
-                  {"ways_out", ways_out_json(remarks.ways_out)},
+                  {"baselines", baselines_json(scenario, findings.baselines)},
+                  {"marginal_values", marginal_json(findings.marginal)},
+                  {"ways_out", ways_out_json(findings.ways_out)},
                   {"left_out", left_out_json(scenario)},
                   {"ways_left_out", ways_left_out(scenario, found)},
-                  {"explained", explained_json(scenario, remarks.explained)},
+                  {"explained", explained_json(scenario, findings.explained)},
                   {"notes", std::move(notes)},
-                  {"written", remarks.written.empty() ? Json(nullptr) : file},
+                  {"written", findings.written.empty() ? Json(nullptr) : file},
                   {"search", search}});
 }
 

@@ -1,5 +1,6 @@
+#include "scenarios/write/plan.h"
+
 #include "model/cost/reliability.h"
-#include "scenarios/output.h"
 #include "scenarios/plan_value.h"
 #include "scenarios/write/result_json.h"
 

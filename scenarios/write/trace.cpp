@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "model/units.h"
-#include "scenarios/output.h"
+#include "scenarios/json/output_file.h"
 #include "simulator/critical_path.h"
 #include "simulator/network/link_load.h"
 

@@ -1,6 +1,6 @@
 // A simulation as a trace for ui.perfetto.dev (Chrome's JSON trace format): a process for each
 // rank, a track for each of its streams, arrows from sends to receives, counters for memory and for
-// the messages under way. It streams into an OutputFile (scenarios/output.h).
+// the messages under way. It streams into an OutputFile (json/output_file.h).
 #pragma once
 
 #include <filesystem>

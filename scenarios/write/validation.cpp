@@ -1,8 +1,9 @@
+#include "scenarios/write/validation.h"
+
 #include <type_traits>
 #include <variant>
 
 #include "scenarios/json/json_document.h"
-#include "scenarios/output.h"
 #include "scenarios/write/result_json.h"
 
 namespace trainyard {

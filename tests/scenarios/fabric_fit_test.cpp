@@ -8,7 +8,6 @@
 
 #include "scenarios/catalog.h"
 #include "scenarios/machine/fabric_document.h"
-#include "scenarios/output.h"
 #include "tests/scenarios/test_folder.h"
 #include "tests/support/shared_data.h"
 

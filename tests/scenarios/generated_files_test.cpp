@@ -9,7 +9,7 @@
 #include "scenarios/fields/example.h"
 #include "scenarios/fields/kinds.h"
 #include "scenarios/json/file.h"
-#include "scenarios/output.h"
+#include "scenarios/json/output_file.h"
 #include "scenarios/schema.h"
 #include "tests/scenarios/test_folder.h"
 

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "scenarios/huggingface/architectures.h"
-#include "scenarios/output.h"
 #include "scenarios/scenario.h"
+#include "scenarios/write/model.h"
 #include "tests/scenarios/uncounted_parameters.h"
 #include "tests/support/shared_data.h"
 

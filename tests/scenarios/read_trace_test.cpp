@@ -8,7 +8,7 @@
 #include <atomic>
 #include <fstream>
 
-#include "scenarios/output.h"
+#include "scenarios/json/output_file.h"
 #include "scenarios/write/spans.h"
 
 namespace trainyard {

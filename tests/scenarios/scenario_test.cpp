@@ -11,7 +11,7 @@
 #include "planner/request.h"
 #include "scenarios/fields/documents.h"
 #include "scenarios/json/file.h"
-#include "scenarios/output.h"
+#include "scenarios/json/output_file.h"
 #include "scenarios/plan_value.h"
 #include "tests/scenarios/test_folder.h"
 

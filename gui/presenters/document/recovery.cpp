@@ -8,7 +8,7 @@
 
 #include "gui/presenters/text.h"
 #include "scenarios/json/file.h"
-#include "scenarios/output.h"
+#include "scenarios/json/output_file.h"
 
 namespace trainyard {
 namespace {

@@ -6,7 +6,7 @@
 #include "gui/presenters/text.h"
 #include "scenarios/editing.h"
 #include "scenarios/json/file.h"
-#include "scenarios/output.h"
+#include "scenarios/json/output_file.h"
 #include "scenarios/question.h"
 #include "scenarios/scenario_text.h"
 

@@ -15,7 +15,7 @@
 #include "gui/presenters/text.h"
 #include "planner/planner.h"
 #include "scenarios/json/file.h"
-#include "scenarios/output.h"
+#include "scenarios/json/output_file.h"
 #include "scenarios/text/readable.h"
 
 namespace trainyard {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "gui/presenters/text.h"
-#include "scenarios/output.h"
+#include "scenarios/json/output_file.h"
 #include "scenarios/sweep/run_sweep.h"
 #include "scenarios/sweep/store.h"
 #include "scenarios/text/readable.h"

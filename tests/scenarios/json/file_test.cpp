@@ -8,7 +8,7 @@
 #include <chrono>
 #include <fstream>
 
-#include "scenarios/output.h"
+#include "scenarios/json/output_file.h"
 #include "scenarios/scenario.h"
 
 namespace trainyard {

@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "scenarios/json/output_file.h"
 #include "scenarios/kernels/limits.h"
 #include "scenarios/kernels/report.h"
 #include "scenarios/machine/device_document.h"
-#include "scenarios/output.h"
 #include "tests/support/shared_data.h"
 
 namespace trainyard {

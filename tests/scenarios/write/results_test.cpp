@@ -1,9 +1,10 @@
-#include "scenarios/output.h"
-
 #include <gtest/gtest.h>
 
 #include "scenarios/json/json_document.h"
 #include "scenarios/scenario.h"
+#include "scenarios/write/estimate.h"
+#include "scenarios/write/plan.h"
+#include "scenarios/write/validation.h"
 #include "tests/scenarios/test_folder.h"
 
 namespace trainyard {
