@@ -95,14 +95,20 @@ Gemm::Gemm(CudaStatus& status) : status_(status) {
 }
 
 Gemm::~Gemm() {
+  forget_choices();
+  for (const auto& [stream, workspace] : workspaces_) cudaFree(workspace);
+  if (handle_ != nullptr) cublasLtDestroy(handle_);
+}
+
+// Kernels that were launched do not need them any more.
+void Gemm::forget_choices() {
   for (auto& [key, choice] : choices_) {
     cublasLtMatrixLayoutDestroy(choice.a);
     cublasLtMatrixLayoutDestroy(choice.b);
     cublasLtMatrixLayoutDestroy(choice.c);
     cublasLtMatmulDescDestroy(choice.operation);
   }
-  for (const auto& [stream, workspace] : workspaces_) cudaFree(workspace);
-  if (handle_ != nullptr) cublasLtDestroy(handle_);
+  choices_.clear();
 }
 
 void Gemm::check(cublasStatus_t status, const char* call) {
@@ -126,8 +132,9 @@ const Gemm::Choice& Gemm::choice_for(const GemmOperand& a, const GemmOperand& b,
                {operand->type, operand->rows, operand->columns, operand->leading,
                 operand->transposed ? 1 : 0, alignment_of(operand->data), operand->scales.block});
   }
+  if (const auto known = choices_.find(key); known != choices_.end()) return known->second;
+  if (choices_.size() >= kMostRemembered) forget_choices();
   Choice& choice = choices_[key];
-  if (choice.operation != nullptr) return choice;
   describe(choice, key);
   set_scales(choice, a, b);
   choose(choice, key);

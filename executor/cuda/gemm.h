@@ -45,6 +45,11 @@ class Gemm {
   void multiply(const Queue& queue, const GemmOperand& a, const GemmOperand& b,
                 const GemmOperand& c, bool add, bool fast = false);
 
+  // Shapes whose kernels are remembered. Bounded, for an expert has another number of rows in every
+  // micro-batch.
+  static constexpr std::size_t kMostRemembered = 4096;
+  std::size_t remembered() const { return choices_.size(); }
+
  private:
   struct Choice {
     cublasLtMatmulDesc_t operation = nullptr;
@@ -74,6 +79,7 @@ class Gemm {
                            bool add, bool fast);
   void describe(Choice& choice, const Key& key);
   void choose(Choice& choice, const Key& key);
+  void forget_choices();
   void* workspace_of(const Queue& queue);
 
   CudaStatus& status_;

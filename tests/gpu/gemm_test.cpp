@@ -1,5 +1,5 @@
 // Products in 8 bits of every layout against sums of the host's roundings (executor/cpu/kernels);
-// the order of heads that cuDNN has.
+// how many shapes are remembered; the order of heads that cuDNN has.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -113,6 +113,28 @@ TEST_F(NarrowGemm, SumsBlocksInEveryLayout) {
   expect_sums({160, 192, 32, false, false}, type, type, 32);
   expect_sums({64, 160, 32, true, false}, type, type, 32);
   expect_sums({64, 8, 32, true, false}, type, type, 32);
+}
+
+// Layouts that differ in how far apart rows are, of which there is one.
+TEST(GemmChoices, AreForgottenBeforeTheyFillTheHost) {
+  constexpr int kLayouts = 5000;
+  CudaStatus status;
+  DeviceMemory memory(status, 0, 1);
+  Gemm gemm(status);
+  const Queue queue{status, nullptr, memory.pool()};
+  const Scratch one(queue, 1, 1, ElementType::f32), sum(queue, 1, 1, ElementType::f32);
+  fill(queue, *one, 1);
+  fill(queue, *sum, 0);
+  for (int leading = 1; leading <= kLayouts; ++leading) {
+    GemmOperand apart = operand_of(*one);
+    apart.leading = leading;
+    gemm.multiply(queue, apart, operand_of(*one), operand_of(*sum), true);
+  }
+  EXPECT_EQ(downloaded(queue, *sum).front(), kLayouts);
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_GT(gemm.remembered(), 0U);
+  EXPECT_LE(gemm.remembered(), Gemm::kMostRemembered);
+  EXPECT_LT(Gemm::kMostRemembered, std::size_t{kLayouts});
 }
 
 constexpr std::int64_t kTokens = 80, kWidth = 64;  // two tiles of queries of one head
