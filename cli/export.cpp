@@ -27,15 +27,19 @@ struct ExportOptions {
 };
 
 struct ExportKind {
-  std::string_view name, what, target;
+  std::string_view name, what, target, example;
   Expected<Exported> (*write)(const Scenario& scenario, const Plan& plan);
 };
 
 constexpr std::array kExportKinds = {
-    ExportKind{"megatron", "Megatron-LM arguments", "Megatron-LM", export_megatron},
-    ExportKind{"deepspeed", "DeepSpeed JSON", "DeepSpeed", export_deepspeed},
-    ExportKind{"torchtitan", "torchtitan TOML", "torchtitan", export_torchtitan},
-    ExportKind{"fsdp", "Accelerate YAML for FSDP and DDP", "Accelerate", export_fsdp},
+    ExportKind{"megatron", "Megatron-LM arguments", "Megatron-LM", "gpt3-175b-1024-a100",
+               export_megatron},
+    ExportKind{"deepspeed", "DeepSpeed JSON", "DeepSpeed", "llama-3.1-8b-by-deepspeed",
+               export_deepspeed},
+    ExportKind{"torchtitan", "torchtitan TOML", "torchtitan", "llama-3.1-70b-by-torchtitan",
+               export_torchtitan},
+    ExportKind{"fsdp", "Accelerate YAML for FSDP and DDP", "Accelerate",
+               "llama-3.1-8b-by-accelerate", export_fsdp},
 };
 
 Expected<std::vector<std::string>> write_all(const std::filesystem::path& folder,
@@ -98,9 +102,8 @@ void add_kind(CLI::App& parent, Action& action, const ExportKind& kind) {
       ->required()
       ->type_name("DIR");
   add_format(*command, options->format);
-  add_example(*command,
-              fmt::format("trainyard export {} scenarios/cases/gpt3-175b-1024-a100.json -o gpt3",
-                          kind.name));
+  add_example(*command, fmt::format("trainyard export {} scenarios/cases/{}.json -o exported",
+                                    kind.name, kind.example));
   command->callback(
       [&action, &kind, options] { action = [&kind, options] { return run(kind, *options); }; });
 }
@@ -111,7 +114,7 @@ void add_export(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("export", "a plan as another tool's configuration");
   command->require_subcommand(1);
   add_example(*command,
-              "trainyard export megatron scenarios/cases/gpt3-175b-1024-a100.json -o gpt3");
+              "trainyard export megatron scenarios/cases/gpt3-175b-1024-a100.json -o exported");
   for (const ExportKind& kind : kExportKinds) add_kind(*command, action, kind);
 }
 

@@ -46,6 +46,9 @@ TRAINYARD_WRITE_GENERATED=1 ctest --preset release -R GeneratedFiles
 
 std::string type_of(const Shape& shape);
 
+// They repeat the keys of a section; none is told apart (sources_of, fields/shape.h).
+bool is_of_sources(std::string_view section) { return section.ends_with("_sources"); }
+
 std::string code(std::string_view text) { return fmt::format("`{}`", text); }
 
 std::string form_type(const QuantityShape& shape) {
@@ -76,6 +79,7 @@ std::string form_type(const PathShape& shape) { return fmt::format("path to {}",
 std::string form_type(const ValueShape& /*shape*/) { return "any value of the key"; }
 std::string form_type(const ObjectShape& shape) {
   const std::string& name = shape.section().name;
+  if (is_of_sources(name)) return "object: a text for each of the other keys";
   return fmt::format("[{}](#{})", name, name);
 }
 std::string form_type(const ListShape& shape) {
@@ -143,8 +147,7 @@ std::map<const SectionSpec*, std::string_view> homes_of_parts() {
   for (const DocumentKind& kind : order) {
     for (const SectionSpec* part : parts_of(kind.section())) {
       const bool is_kind = std::ranges::find(order, part->name, &DocumentKind::name) != order.end();
-      const bool sources = part->name.ends_with("_sources");
-      if (!is_kind && !sources) homes.emplace(part, kind.name);
+      if (!is_kind && !is_of_sources(part->name)) homes.emplace(part, kind.name);
     }
   }
   return homes;

@@ -205,7 +205,10 @@ std::vector<Field<PlanRequest>> memory_and_order_fields() {
            {TextShape{"(?!.*(tp|cp|ep|dp|pp).*\\1)(tp|cp|ep|dp|pp)(-(tp|cp|ep|dp|pp)){4}",
                       "tp, cp, ep, dp and pp once each, joined by -"}}),
       text("collective", &P::collective, "the algorithm of every collective", {collective_names()})
-          .absent("the fastest that applies; `sharp`, which switches must have, only by name"),
+          .absent(
+              "the fastest that libraries run; by name alone `sharp`, which switches must have, "
+              "`recursive-halving-doubling`, and of several ranks a domain the recursive gathers "
+              "and reductions"),
       flag("optimizer_barrier", &P::optimizer_barrier, "all stages wait before the optimizer step")
           .absent("as the stack has it; false for zb-h2 and zb-v"),
   };

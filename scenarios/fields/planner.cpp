@@ -324,8 +324,8 @@ const Section<PlannerKeys>& planner_section() {
           dimension_like_plan("micro_batch", &S::micro_batch),
           dimension_like_plan("zero_stage", &S::zero_stage),
           dimension_like_plan("sharding_group", &S::sharding_group, {"all"})
-              .absent("all ranks that hold the same parameters, and where the stack can those "
-                      "inside a domain and below a leaf"),
+              .absent("all ranks that hold the same parameters, and where the stack can every "
+                      "number that divides them"),
           recompute_dimension(),
           dimension(
               "offload", &S::offload,
@@ -337,8 +337,7 @@ const Section<PlannerKeys>& planner_section() {
           dimension_like_plan("rank_order", &S::rank_order)
               .absent("as the plan has it, else those that the stack can run"),
           dimension_like_plan("collective", &S::collective)
-              .absent(
-                  "the fastest for every message; `sharp`, which switches must have, only by name"),
+              .absent("the fastest that libraries run, as in `plan`"),
           models_field(),
           sizes("nodes", &C::nodes, {.most = 1e6}, "sizes of the cluster"),
           sizes("global_batch", &C::global_batch, kSize, "sequences a step"),

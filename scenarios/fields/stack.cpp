@@ -331,8 +331,8 @@ std::vector<Field<Stack>> memory_fields() {
           .absent("nothing"),
       zero_stages("grouped_sharding", &S::grouped_sharding,
                   "ZeRO stages whose states it can shard over a part of the ranks that hold the "
-                  "same parameters: `trainyard plan` searches groups of a domain and of a leaf, "
-                  "unless the scenario names `sharding_group`"),
+                  "same parameters: `trainyard plan` searches every size of group, unless the "
+                  "scenario names `sharding_group`"),
       rank_orders_field(),
   };
 }
