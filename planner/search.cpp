@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "model/first_exception.h"
+#include "model/interrupted.h"
 #include "planner/bound/bound.h"
 #include "planner/findings/baseline.h"
 #include "planner/offered.h"
@@ -43,7 +44,7 @@ class TimeLimit {
   explicit TimeLimit(const SearchOptions& options) : options_(options) {}
 
   bool is_half_over() const {
-    if (options_.interrupted != nullptr && *options_.interrupted) return true;
+    if (is_set(options_.interrupted)) return true;
     return options_.time_limit > Seconds(0) && watch_.elapsed() >= options_.time_limit / 2;
   }
   SearchOptions options_for_rest() const {

@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "model/interrupted.h"
 #include "scenarios/json/file.h"
 #include "scenarios/json/json_document.h"
 
@@ -33,7 +34,7 @@ class FileBlocks : public std::streambuf {
     size_ = static_cast<double>(std::filesystem::file_size(file, error));
   }
   bool is_open() const { return in_.is_open(); }
-  bool is_interrupted() const { return reading_.interrupted != nullptr && *reading_.interrupted; }
+  bool is_interrupted() const { return is_set(reading_.interrupted); }
   void end() { ended_ = true; }
 
  protected:

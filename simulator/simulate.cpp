@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "model/interrupted.h"
 #include "simulator/compute_clock.h"
 #include "simulator/event.h"
 #include "simulator/graph_check.h"
@@ -66,9 +67,7 @@ class Player {
   }
 
  private:
-  bool is_interrupted() const {
-    return conditions_.interrupted != nullptr && *conditions_.interrupted;
-  }
+  bool is_interrupted() const { return is_set(conditions_.interrupted); }
   const TaskList& list_of(const TaskRank& rank) const {
     return graph_.lists[static_cast<std::size_t>(rank.list)];
   }

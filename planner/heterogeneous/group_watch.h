@@ -2,6 +2,7 @@
 // the ways that are left.
 #pragma once
 
+#include "model/interrupted.h"
 #include "planner/heterogeneous/groups.h"
 #include "planner/planner.h"
 #include "planner/time_limit.h"
@@ -25,7 +26,7 @@ class GroupWatch {
   GroupSearchOptions options_for_rest() const;
 
  private:
-  bool interrupted() const { return options_.interrupted != nullptr && *options_.interrupted; }
+  bool interrupted() const { return is_set(options_.interrupted); }
   void report(double done) const { options_.progress((ways_ - 1 + done) / all_ways_); }
 
   const GroupSearchOptions& options_;

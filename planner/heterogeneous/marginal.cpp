@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "model/interrupted.h"
 #include "planner/findings/marginal.h"
 #include "planner/heterogeneous/request.h"
 #include "planner/heterogeneous/team.h"
@@ -44,7 +45,7 @@ class GroupedMarginals {
   }
 
  private:
-  bool is_interrupted() const { return options_.interrupted != nullptr && *options_.interrupted; }
+  bool is_interrupted() const { return is_set(options_.interrupted); }
 
   // No plan is worse for more of a resource, so that a way whose best with more of everything is no
   // better than the winner with more of one has nothing better with more of that one.

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "model/interrupted.h"
 #include "planner/findings/ways_out.h"
 #include "planner/heterogeneous/team.h"
 
@@ -75,7 +76,7 @@ class WaySearch {
 
   // Whether a plan fits.
   bool add(std::string change, const GroupedJob& job, const GroupSearchOptions& options) {
-    if (options_.interrupted != nullptr && *options_.interrupted) return false;
+    if (is_set(options_.interrupted)) return false;
     const std::vector<GroupedPlan> plans = in_order(plan_groups(job, options));
     if (plans.empty()) return false;
     const GroupedPlan& best = plans.front();

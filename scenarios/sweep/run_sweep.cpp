@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "model/first_exception.h"
+#include "model/interrupted.h"
 #include "scenarios/sweep/answer.h"
 
 namespace trainyard {
@@ -14,8 +15,6 @@ namespace {
 
 constexpr std::int64_t kMostPointsLeased = 512;
 constexpr std::chrono::milliseconds kBetweenCommits{20};
-
-bool is_set(const std::atomic<bool>* flag) { return flag != nullptr && *flag; }
 
 // What the threads share.
 class LeaseExchange {

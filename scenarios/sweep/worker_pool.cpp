@@ -12,6 +12,7 @@
 #include <cstring>
 #include <utility>
 
+#include "model/interrupted.h"
 #include "scenarios/sweep/answer.h"
 
 namespace trainyard {
@@ -149,12 +150,12 @@ class WorkerPool::Run {
 
   Expected<void> until_done(const std::atomic<bool>* interrupted) {
     hand_out();
-    while (is_waiting() && !(interrupted != nullptr && *interrupted)) {
+    while (is_waiting() && !is_set(interrupted)) {
       if (auto done = receive(); !done) return done;
       hand_out();
       if (auto done = writer_.commit_when_due(); !done) return done;
     }
-    const bool stopped = interrupted != nullptr && *interrupted;
+    const bool stopped = is_set(interrupted);
     if (stopped || queue_.empty()) return {};
     return failure("", "every worker died; what was answered is kept, run again to continue");
   }

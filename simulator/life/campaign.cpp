@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "model/first_exception.h"
+#include "model/interrupted.h"
 #include "simulator/life/run.h"
 #include "simulator/random.h"
 
@@ -19,7 +20,7 @@ struct Work {
   std::vector<std::optional<Life>> lives;
   std::atomic<int> next{0};
 
-  bool stopped() const { return options.interrupted != nullptr && *options.interrupted; }
+  bool stopped() const { return is_set(options.interrupted); }
 
   void run(bool reports) {
     for (int i = next++; i < options.runs && !stopped(); i = next++) {

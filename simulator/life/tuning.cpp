@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/interrupted.h"
 #include "simulator/life/failures.h"
 #include "simulator/life/run.h"
 
@@ -12,9 +13,7 @@ namespace {
 constexpr int kSteps = 8;  // to either side, without a gain
 constexpr int kStepsAnOctave = 4;
 
-bool stopped(const CampaignOptions& options) {
-  return options.interrupted != nullptr && *options.interrupted;
-}
+bool stopped(const CampaignOptions& options) { return is_set(options.interrupted); }
 
 // Long runs are told apart by fewer of them: a candidate takes about as long as a run may.
 int bearable_runs(const LifeSettings& settings, int runs) {

@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "model/interrupted.h"
 #include "simulator/phases.h"
 
 namespace trainyard {
@@ -71,7 +72,7 @@ Expected<std::vector<LinkTraffic>> link_traffic(const PreparedJob& job,
     const Call& call = step.graph.calls[static_cast<std::size_t>(key.second)];
     const std::size_t copies = step.folded() ? step.graph.copies[group].size() : 1;
     for (std::size_t copy = 0; copy < copies; ++copy) {
-      if (interrupted != nullptr && *interrupted) return failure("", "interrupted");
+      if (is_set(interrupted)) return failure("", "interrupted");
       const GroupView members =
           step.folded() ? step.graph.copies[group][copy] : GroupView(step.graph.groups[group]);
       add_call(*fabric, members, call, times, links);
