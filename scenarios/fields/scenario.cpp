@@ -205,18 +205,46 @@ std::string unlike_links(const Cluster& cluster) {
                      cluster.intra.bandwidth.value() / 1e9);
 }
 
-void note_unlike_links(Scenario& scenario) {
+// What each device sends and receives in a long all-reduce (NCCL's "bus bandwidth").
+BytesPerSecond bus_bandwidth(const CollectiveCurve& all_reduce) {
+  return all_reduce.bandwidth * (2.0 * (all_reduce.gpus - 1) / all_reduce.gpus);
+}
+
+// Of a table whose machine lost most of its links' bandwidth among as many devices as a node has:
+// another machine need not. Empty: it lost less.
+std::string slow_links(const Cluster& cluster) {
+  constexpr double kLittle = 1.0 / 8;
+  const Device& device = cluster.device;
+  if (device.link_kind && *device.link_kind != cluster.intra.kind) return {};
+  const CollectiveCurve* largest = nullptr;
+  for (const CollectiveCurve& curve : device.collectives) {
+    if (curve.operation != CollectiveOperation::all_reduce) continue;
+    if (curve.gpus > cluster.devices_per_node) continue;
+    if (largest == nullptr || curve.gpus > largest->gpus) largest = &curve;
+  }
+  if (largest == nullptr) return {};
+  const BytesPerSecond reached = bus_bandwidth(*largest);
+  if (reached >= device.link_bandwidth * kLittle) return {};
+  return fmt::format(
+      "{}'s all-reduce among {} is as one machine had it: {:.2g} GB/s a device, on links of {:.4g} "
+      "GB/s; `trainyard fit` takes a table of yours",
+      device.name, largest->gpus, reached.value() / 1e9, device.link_bandwidth.value() / 1e9);
+}
+
+void note_links(Scenario& scenario) {
   const std::span<const Cluster> all =
       scenario.unlike ? std::span(scenario.unlike->groups) : std::span(&scenario.job.cluster, 1);
   for (const Cluster& cluster : all) {
-    std::string note = unlike_links(cluster);
-    const bool known = std::ranges::find(scenario.assumptions, note) != scenario.assumptions.end();
-    if (!note.empty() && !known) scenario.assumptions.push_back(std::move(note));
+    for (std::string note : {unlike_links(cluster), slow_links(cluster)}) {
+      const auto known = std::ranges::find(scenario.assumptions, note);
+      const bool is_new = known == scenario.assumptions.end();
+      if (!note.empty() && is_new) scenario.assumptions.push_back(std::move(note));
+    }
   }
 }
 
 Expected<void> finish_scenario(Scenario& scenario, const Place& place) {
-  note_unlike_links(scenario);
+  note_links(scenario);
   if (auto done = check_use_of_groups(scenario, place); !done) return done;
   if (auto done = choose_zero_stack(scenario, place); !done) return done;
   choose_release(scenario);

@@ -83,6 +83,24 @@ TEST_F(Scenarios, SayThatCollectivesWereMeasuredOnOtherLinks) {
                           "pcie the formulas of the algorithms are used"));
 }
 
+// measured/kernels/l40s_nccl.csv, 512 MiB: 1.45 GB/s a device among eight, 20.1 between two.
+TEST_F(Scenarios, SayThatATableLostMostOfItsLinks) {
+  const auto assumed = [this](int devices) {
+    const auto scenario = read_scenario(written(
+        "table.json", R"({"trainyard": "scenario/1", "model": "llama-3.1-8b", "cluster": {
+          "device": "l40s-48gb", "nodes": 1, "intra_node": {"kind": "pcie", "bandwidth": "32 GB/s"},
+          "devices_per_node": )" +
+                          std::to_string(devices) +
+                          R"(}, "training": {"global_batch": 64, "sequence_length": 8192}})"));
+    if (!scenario) throw std::runtime_error(scenario.error().where + scenario.error().message);
+    return scenario->assumptions;
+  };
+  EXPECT_THAT(assumed(8),
+              ElementsAre("l40s-48gb's all-reduce among 8 is as one machine had it: 1.5 GB/s a "
+                          "device, on links of 32 GB/s; `trainyard fit` takes a table of yours"));
+  EXPECT_THAT(assumed(4), IsEmpty());
+}
+
 // Absent: the node's own NICs on a non-blocking rail-optimised fat tree (design §3).
 TEST_F(Scenarios, ClusterOfNodesUsesTheNodesOwnNics) {
   const InterNode inter = scenario_with(R"("price": "2.99 USD/h")").job.cluster.inter;
