@@ -62,7 +62,7 @@ bool has_dense_mlp(const Transformer& model) {
 }
 
 Count shared_ffn_size(const Transformer& model) {
-  return model.experts == 0 ? 0 : model.shared_experts * model.shared_expert_ffn_size;
+  return static_cast<Count>(shared_expert_width(model));
 }
 
 bool mlp_splits(const Proposal& p, Count t) {

@@ -181,8 +181,8 @@ void append_ring_merge(const OperatorContext& context, const AttentionShape& cor
 }
 
 void append_output_projection(const OperatorContext& context, OperatorList& list) {
-  const double rows =
-      context.model.attention_heads * value_head_dim(context.model) / context.tensor;
+  const double heads = context.model.attention_heads;
+  const double rows = heads * value_head_dim(context.model) / context.tensor;
   Operator projection = layer_gemm(context, OperatorKind::output_projection,
                                    {.m = context.tokens, .n = context.hidden, .k = rows},
                                    context.gemm_input * context.tokens * rows);

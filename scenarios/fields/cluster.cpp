@@ -82,8 +82,19 @@ Expected<void> check_domain(const Cluster& cluster, const Place& place) {
                          cluster.nvlink_domain, cluster.devices_per_node));
 }
 
+// Each device of a mesh has a link to each other one: their number grows with the square, and no
+// device has ports for so many. `place`: of the number of devices.
+Expected<void> check_mesh(const IntraNode& intra, int devices, const Place& place) {
+  constexpr int kMostOfMesh = 64;
+  if (intra.kind != IntraNodeKind::nvlink_mesh || devices <= kMostOfMesh) return {};
+  return place.error(
+      fmt::format("found {}; allowed: at most {} on an nvlink-mesh", devices, kMostOfMesh));
+}
+
 Expected<void> finish_spelled_out(Cluster& cluster, const Place& place) {
   if (auto done = check_size(cluster, place); !done) return done;
+  const Place per_node = place / "devices_per_node";
+  if (auto done = check_mesh(cluster.intra, cluster.devices_per_node, per_node); !done) return done;
   if (cluster.nvlink_domain == 0) cluster.nvlink_domain = cluster.devices_per_node;
   if (auto done = check_domain(cluster, place); !done) return done;
   if (cluster.nodes > 1 && cluster.inter.kind == InterNodeKind::none) {
@@ -259,6 +270,7 @@ Expected<void> read_cluster(const Json& value, Scenario& scenario, const Place& 
 }
 
 Expected<void> finish_node(Node& node, const Place& place) {
+  if (auto done = check_mesh(node.intra, node.devices, place / "devices"); !done) return done;
   if (node.nvlink_domain == 0) return {};
   return check_domain({.devices_per_node = node.devices, .nvlink_domain = node.nvlink_domain},
                       place);

@@ -14,7 +14,7 @@ using Peaks = std::array<FlopsPerSecond, kDtypes>;
 using GemmTable = std::array<GemmRates, kDtypes>;
 constexpr auto kFp16 = static_cast<std::size_t>(Dtype::fp16);
 constexpr auto kBf16 = static_cast<std::size_t>(Dtype::bf16);
-constexpr NumberShape kShare{.least = 0, .most = 1.5, .least_allowed = false};
+constexpr NumberShape kShare{.least = 1e-4, .most = 1.5};
 constexpr NumberShape kShareOrZero{.least = 0, .most = 1.5};
 constexpr NumberShape kWidening{.least = 1, .most = 10};
 constexpr NumberShape kElements{.least = 0, .most = 1e5};

@@ -223,7 +223,7 @@ std::vector<Field<InterNode>> inter_node_fields() {
              kOversubscription),
       count("nodes_per_leaf", &I::nodes_per_leaf,
             "nodes below one leaf (or rail, or dragonfly) switch"),
-      number("efficiency", &I::efficiency, "attained share of the links' bandwidth", {0, 1, false}),
+      number("efficiency", &I::efficiency, "attained share of the links' bandwidth", {1e-4, 1}),
       quantity("latency", &I::latency, "α of one message step between nodes", Zero::allowed),
       quantity("small_latency", &I::small_latency,
                "α of one message step by the protocol for small messages (NCCL's LL and LL128)",

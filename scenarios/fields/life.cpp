@@ -50,7 +50,7 @@ const Section<Stragglers>& stragglers_section() {
   static const Section<S> section(
       "stragglers", "Devices that become slow, and the job with them, until they are evicted.",
       {quantity("mtbf", &S::mtbf, "mean time until one device becomes slow").required(),
-       number("speed", &S::speed, "of the job while one is slow; assumed", {0, 1, false}),
+       number("speed", &S::speed, "of the job while one is slow; assumed", {1e-4, 1}),
        quantity("detection", &S::detection, "until it is found and evicted; assumed")});
   return section;
 }
@@ -129,7 +129,7 @@ const Section<Incremental>& incremental_section() {
   static const Section<I> section(
       "incremental", "Between two full checkpoints only what changed is written.",
       {count("full_every", &I::full_every, "of so many checkpoints one is full", {.most = 1e6}),
-       number("share", &I::share, "of a full one's bytes", {0, 1, false})});
+       number("share", &I::share, "of a full one's bytes", {1e-4, 1})});
   return section;
 }
 

@@ -282,7 +282,7 @@ const Section<Measured>& measured_section() {
           number("tflops_per_device", &M::tflops_per_device,
                  "model TFLOP/s of a device, attention counted in full", {0, 1e6, false})
               .absent("not measured"),
-          number("mfu", &M::mfu, "model FLOP utilisation, a fraction", {0, 1, false})
+          number("mfu", &M::mfu, "model FLOP utilisation, a fraction", {1e-4, 1})
               .absent("not measured"),
           number("tokens_per_second_per_device", &M::tokens_per_second_per_device, "throughput",
                  {0, 1e12, false})

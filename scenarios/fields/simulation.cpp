@@ -50,7 +50,7 @@ const Section<Straggler>& straggler_section() {
           count("rank", &S::rank, "the device; devices are numbered node by node", kIndex)
               .absent("`node` says it"),
           count("node", &S::node, "all devices of this node", kIndex).absent("`rank` says it"),
-          number("speed", &S::speed, "of its kernels over that of the others", {0, 10, false})
+          number("speed", &S::speed, "of its kernels over that of the others", {1e-4, 10})
               .required(),
           quantity("from", &S::from, "kernels that begin so long after the step does",
                    Zero::allowed),
@@ -69,7 +69,7 @@ const Section<DegradedLinks>& degraded_links_section() {
                       "leaves")
               .required(),
           place_field("to", &D::to, "only those to this one").absent("all"),
-          number("rate", &D::rate, "of their bandwidth, both directions", {0, 1, false}).required(),
+          number("rate", &D::rate, "of their bandwidth, both directions", {1e-4, 1}).required(),
       });
   return section;
 }

@@ -6,7 +6,7 @@
 namespace trainyard {
 namespace {
 
-constexpr NumberShape kFactor{.least = 0, .most = 100, .least_allowed = false};
+constexpr NumberShape kFactor{.least = 1e-4, .most = 100};
 constexpr NumberShape kFactorOrZero{.least = 0, .most = 100};
 constexpr NumberShape kBytesAnElement{.least = 0, .most = 1000};
 

@@ -291,8 +291,7 @@ void add_experts(const Scenario& scenario, const Plan& plan, Arguments& argument
   arguments.add("--moe-router-topk", model.experts_per_token);
   arguments.add("--moe-ffn-hidden-size", model.expert_ffn_size);
   if (model.shared_experts > 0) {
-    arguments.add("--moe-shared-expert-intermediate-size",
-                  model.shared_experts * model.shared_expert_ffn_size);
+    arguments.add("--moe-shared-expert-intermediate-size", shared_expert_width(model));
   }
   std::vector<int> pattern;
   pattern.reserve(static_cast<std::size_t>(model.layers));

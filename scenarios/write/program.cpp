@@ -1,5 +1,7 @@
 #include "scenarios/write/program.h"
 
+#include <string_view>
+
 #include "model/program/flop.h"
 #include "model/program/view.h"
 #include "scenarios/json/json_document.h"
@@ -89,24 +91,29 @@ Json operation_json(const Program& program, const RankLayout& layout, int rank,
 
 }  // namespace
 
+// An operation a line, each written before the next is made: as one document the operations of a
+// long step would take many times their text.
 std::string program_json(const Scenario& scenario, const Plan& plan, const Program& program,
                          const RankLayout& layout, int rank) {
   const RankCoordinates at = layout.coordinates(rank);
-  Json operations = Json::array();
+  std::string text = text_of(Json{{"trainyard", "program/1"},
+                                  {"name", scenario.name},
+                                  {"plan", plan_value(plan)},
+                                  {"rank", rank},
+                                  {"ranks", layout.ranks()},
+                                  {"stage", at.stage},
+                                  {"tensor_rank", at.tensor},
+                                  {"context_rank", at.context},
+                                  {"data_rank", at.data},
+                                  {"groups", groups_json(program, layout, rank)}});
+  text.resize(text.rfind("\n}"));
+  text += ",\n  \"operations\": [";
+  std::string_view before = "\n    ";
   for (const IssuedOperation issued : operations_of(program, at.stage)) {
-    operations.push_back(operation_json(program, layout, rank, issued));
+    text.append(before).append(json_line(operation_json(program, layout, rank, issued)));
+    before = ",\n    ";
   }
-  return text_of(Json{{"trainyard", "program/1"},
-                      {"name", scenario.name},
-                      {"plan", plan_value(plan)},
-                      {"rank", rank},
-                      {"ranks", layout.ranks()},
-                      {"stage", at.stage},
-                      {"tensor_rank", at.tensor},
-                      {"context_rank", at.context},
-                      {"data_rank", at.data},
-                      {"groups", groups_json(program, layout, rank)},
-                      {"operations", std::move(operations)}});
+  return text.append("\n  ]\n}\n");
 }
 
 }  // namespace trainyard

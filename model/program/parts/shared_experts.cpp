@@ -25,10 +25,10 @@ constexpr MlpNames kShared = {
 int append_shared_experts(NetworkUnit& unit, ExpertHalf& half) {
   const Transformer& model = unit.model();
   MlpPart& mlp = half.shared;
-  mlp =
-      make_mlp(unit, kShared,
-               {.ffn = split(unit.lowering(), model.shared_experts * model.shared_expert_ffn_size),
-                .rows = static_cast<double>(unit.lowering().tokens)});
+  mlp = make_mlp(
+      unit, kShared,
+      {.ffn = split(unit.lowering(), static_cast<std::int64_t>(shared_expert_width(model))),
+       .rows = static_cast<double>(unit.lowering().tokens)});
   if (model.biases) half.branch.bias = mlp_bias(unit);
   mlp.up_output = unit.whole_activation(kShared.up, up_width(mlp));
   mlp.product = unit.whole_activation(kShared.product, product_width(mlp));

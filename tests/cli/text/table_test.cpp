@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace trainyard {
 namespace {
 
@@ -44,6 +46,7 @@ TEST(Bar, FillsToAnEighthOfAColumn) {
 TEST(Bar, StopsAtItsWidth) {
   EXPECT_EQ(bar(1.7, 3), "███");
   EXPECT_EQ(bar(-1, 3), "");
+  EXPECT_EQ(bar(std::numeric_limits<double>::quiet_NaN(), 3), "");
 }
 
 TEST(Style, WritesCodesOnlyWithColour) {

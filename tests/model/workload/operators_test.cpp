@@ -46,6 +46,15 @@ TEST(LayerOperators, HaveTheShapesOfTheHandbook) {
   EXPECT_DOUBLE_EQ(core.forward.value(), 2 * 4.0 * 2048 * 4096 * 8 * 128);
 }
 
+// A width of 1,000,000 · 4,096 elements, more than an int holds.
+TEST(LayerOperators, HaveMoreElementsOfHeadsThanAnIntHolds) {
+  Transformer wide = llama_8b();
+  wide.attention_heads = wide.kv_heads = 1'000'000;
+  wide.head_dim = 4096;
+  const OperatorList list = layer_operators(wide, modern(), {.micro_batch = 1}, {});
+  EXPECT_DOUBLE_EQ(only(list, OperatorKind::output_projection).gemm.k, 4.096e9);
+}
+
 // Ulysses deals heads instead of queries: the same work on every rank.
 TEST(LayerOperators, OfUlyssesSplitHeadsWhereRingSplitsQueries) {
   LayerShard shard{.tensor = 2, .context = 4, .context_algorithm = ContextAlgorithm::ring};
