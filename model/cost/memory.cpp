@@ -62,50 +62,50 @@ class KeptInChunks {
         costs_(costs),
         stage_(stage),
         index_(index),
+        shape_(pipeline_shape(plan)),
         recompute_(recompute_of(plan, index)),
         repeated_(full_recompute_share(recompute_, stage.layers)) {}
 
   // By all micro-batches in flight, at the most.
   Bytes in_flight(bool with_embedding) const {
-    const PipelineShape shape = pipeline_shape(plan_);
-    const int held = chunks_held(shape);
+    const int held = chunks_held(shape_);
     const bool embedding = with_embedding && stage_.embedding;
     const Bytes of_embedding = embedding ? costs_.embedding.saved.everything : Bytes(0);
     if (held == 1 || held > kMostChunks) {
-      const double chunks = plan_.schedule->chunks_in_flight(shape, index_);
+      const double chunks = plan_.schedule->chunks_in_flight(shape_, index_);
       return (saved_by_stage(costs_, stage_, recompute_) + of_embedding) * (chunks / held);
     }
     const LayersOfChunks layers(plan_, job_.job.model.layers);
     InlineVector<Bytes, kMostChunks> of_chunks;
     for (int chunk = 0; chunk < held; ++chunk) {
-      const int position = layer_chunk_of(shape, {index_, chunk});
+      const int position = layer_chunk_of(shape_, {index_, chunk});
       of_chunks.push_back(of_layers(layers, position));
       if (position == 0) of_chunks.back() += of_embedding;
     }
-    return most_kept(*plan_.schedule, shape, index_, {of_chunks.begin(), of_chunks.size()});
+    return most_kept(*plan_.schedule, shape_, index_, {of_chunks.begin(), of_chunks.size()});
   }
 
  private:
   static constexpr int kMostChunks = 128;  // of more, on one stage, the mean is as good
 
+  // The first form spares what plans of alike layers need not: they are most of a search.
   Bytes of_layers(const LayersOfChunks& layers, int position) const {
-    StageParameters chunk;
-    chunk.layers = layers[position];
+    const bool last = position + 1 == layer_chunks(shape_);
+    const int mtp_layers = last ? job_.job.model.mtp_layers : 0;
+    Bytes kept = mtp_layers > 0 ? of_kind(kMtpKind) * mtp_layers : Bytes(0);
     if (job_.only_kind) {
-      chunk.kinds[static_cast<std::size_t>(index_of(*job_.only_kind))] = chunk.layers;
-    } else {
-      chunk.kinds = job_.layers_between(layers.before(position), chunk.layers);
+      const auto only = static_cast<std::size_t>(index_of(*job_.only_kind));
+      return kept + of_kind(only) * layers[position];
     }
-    if (position + 1 == layer_chunks(pipeline_shape(plan_))) {
-      chunk.kinds[kMtpKind] = job_.job.model.mtp_layers;
-      chunk.layers += job_.job.model.mtp_layers;
-    }
-    Bytes kept;
-    for (std::size_t kind = 0; kind < chunk.kinds.size(); ++kind) {
-      if (chunk.kinds[kind] == 0) continue;
-      kept += kept_of(costs_.layers[kind].saved, recompute_, repeated_) * chunk.kinds[kind];
+    const auto kinds = job_.layers_between(layers.before(position), layers[position]);
+    for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+      if (kinds[kind] > 0) kept += of_kind(kind) * kinds[kind];
     }
     return kept;
+  }
+
+  Bytes of_kind(std::size_t kind) const {
+    return kept_of(costs_.layers[kind].saved, recompute_, repeated_);
   }
 
   const PreparedJob& job_;
@@ -113,6 +113,7 @@ class KeptInChunks {
   const StageCosts& costs_;
   const StageParameters& stage_;
   int index_;
+  PipelineShape shape_;
   Recompute recompute_;
   double repeated_;
 };
