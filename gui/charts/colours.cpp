@@ -30,7 +30,7 @@ constexpr std::array kColours = {
     Named{"parameters", 0xff2a78d6, 0xff3987e5},
     Named{"gradients", 0xffeb6834, 0xffd95926},
     Named{"activations", 0xffeda100, 0xffc98500},
-    Named{"recomputation", 0xff86b6ef, 0xff9ec5f4},
+    Named{"recomputation", 0xff5598e7, 0xff5598e7},  // as its time
     Named{"logits", 0xffe87ba4, 0xffd55181},
     Named{"buffers", 0xff4a3aa7, 0xff9085e9},
     Named{"runtime", 0xff898781, 0xff898781},

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "gui/charts/colours.h"
 #include "gui/charts/gantt.h"
 #include "gui/charts/heat_map.h"
 #include "gui/charts/scatter.h"
@@ -11,6 +12,14 @@
 
 namespace trainyard {
 namespace {
+
+// Recomputation costs time and memory; both have one colour, which nothing beside them has.
+TEST(Colours, HaveOneMeaningEach) {
+  for (const bool dark : {false, true}) {
+    EXPECT_EQ(colour_of("recomputation", dark), colour_of("recompute", dark));
+    EXPECT_NE(colour_of("recomputation", dark), colour_of("embedding_head", dark));
+  }
+}
 
 // Between neighbouring numbers there is no round one: what an axis must not do is look for ever.
 TEST(PlotAxis, EndsWhereNumbersAreTooCloseForTicks) {
