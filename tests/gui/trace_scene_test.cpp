@@ -107,6 +107,32 @@ TEST_F(OpenedTrace, AddsUpOperationsOfOneName) {
   EXPECT_NEAR(sums[0].predicted.value(), 4e-3, 1e-12);
 }
 
+// Whatever the file has first; the order is that of the streams of a simulated rank.
+TEST(SimulatedTrace, HasItsTracksAndSumsAsASimulationHasThem) {
+  StepPlay play;
+  play.open(written("order-trace.json",
+                    span_trace({{"stage 0", "receive", "receive, forward", Seconds(0), Seconds(9)},
+                                {"stage 0", "data", "all-gather (data)", Seconds(1), Seconds(2)},
+                                {"stage 0", "compute", "linear, forward", Seconds(2), Seconds(4)},
+                                {"stage 1", "data", "all-gather (data)", Seconds(1), Seconds(2)},
+                                {"stage 1", "compute", "linear, forward", Seconds(2), Seconds(4)},
+                                {"stage 0", "own", "step", Seconds(0), Seconds(1)}})));
+  ASSERT_TRUE(wait_until([&] { return !play.busy(); }));
+  ASSERT_NE(play.step(), nullptr) << play.problem().toStdString();
+  QStringList names;
+  for (const TimelineTrack& track : play.step()->scene->tracks()) names.append(track.name);
+  EXPECT_EQ(names,
+            QStringList({QStringLiteral("stage 0 · compute"), QStringLiteral("stage 0 · receive"),
+                         QStringLiteral("stage 0 · data"), QStringLiteral("stage 0 · own"),
+                         QStringLiteral("stage 1 · compute"), QStringLiteral("stage 1 · data")}));
+  const std::vector<QString>& shares = play.step()->shares;
+  ASSERT_EQ(shares.size(), 4u);
+  EXPECT_TRUE(shares.front().contains(QStringLiteral("linear, forward")))
+      << shares.front().toStdString();
+  EXPECT_TRUE(shares.back().contains(QStringLiteral("receive"))) << shares.back().toStdString();
+  EXPECT_TRUE(shares.back().endsWith(QStringLiteral("waiting included")));
+}
+
 TEST_F(OpenedTrace, IsDrawnMeasuredAbovePredicted) {
   Gantt gantt;
   gantt.resize(900, 500);

@@ -61,9 +61,10 @@ std::vector<QString> sums_of(const TimelineScene& scene) {
     const QString predicted = sum.predicted > Seconds(0)
                                   ? StepPlay::tr(", predicted %1").arg(qt(with_unit(sum.predicted)))
                                   : QString();
-    lines.push_back(
-        StepPlay::tr("%1 %2 (%3 ×%4)")
-            .arg(qt(with_unit(sum.time)), sum.name, qt(count(sum.operations)), predicted));
+    lines.push_back(StepPlay::tr("%1 %2 (%3 ×%4)%5")
+                        .arg(qt(with_unit(sum.time)), sum.name, qt(count(sum.operations)),
+                             predicted,
+                             sum.waits ? StepPlay::tr(", waiting included") : QString()));
   }
   return lines;
 }

@@ -33,6 +33,7 @@ struct TimelineTrack {
   std::vector<std::uint32_t> predicted;
   // Starts of some slices of either, for search; the scene fills them.
   std::vector<double> marks, predicted_marks;
+  int stream = 0;  // its place among the tracks of its rank
 };
 
 // Pixels of a track that are drawn in one colour.
@@ -71,6 +72,7 @@ struct TimelineSum {
   QString name;
   std::int64_t operations = 0;
   Seconds time, predicted;  // the latter 0: unknown
+  bool waits = false;       // mostly for a sender
 };
 
 class TimelineScene {
@@ -107,7 +109,8 @@ class TimelineScene {
   std::vector<TimelineCurve> curves_of(int rank) const;
   // Whether what was measured is beside what was predicted.
   bool compares() const { return compares_; }
-  // Of a trace, the operations of all tracks by name, at most so many, the longest first.
+  // Of a trace, the operations of all tracks by name, at most so many, the longest first; after
+  // them what waits for a sender.
   std::vector<TimelineSum> sums(std::size_t most) const;
   // Of the operations whose names hold the text, the first that starts later; nothing: none.
   const std::uint32_t* find_after(const QString& text, double time) const;

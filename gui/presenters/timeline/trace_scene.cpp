@@ -4,13 +4,16 @@
 #include <map>
 #include <optional>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "gui/presenters/text.h"
 #include "gui/presenters/timeline/timeline_scene.h"
+#include "model/program/operation.h"
 #include "model/units.h"
 #include "scenarios/read_trace.h"
 #include "scenarios/text/readable.h"
+#include "simulator/task_graph.h"
 
 namespace trainyard {
 namespace {
@@ -99,6 +102,18 @@ std::vector<CurvePair> curves_in(const SavedTrace& trace, const Owners& owners,
   return curves;
 }
 
+// Its place among the streams of a simulated rank; a track of any other name comes after them.
+int stream_of(std::string_view track) {
+  int stream = 0;
+  while (stream < kStreams && name_of(static_cast<Stream>(stream)) != track) ++stream;
+  return stream;
+}
+
+// Whose time is mostly that of waiting for the sender.
+bool is_receive(std::string_view operation) {
+  return operation.starts_with(name_of(OperationKind::receive));
+}
+
 std::vector<const SavedTrack*> predictions_in(const SavedTrace& trace) {
   std::vector<const SavedTrack*> found;
   for (const SavedTrack& saved : trace.tracks) {
@@ -123,14 +138,16 @@ std::shared_ptr<const TimelineScene> TimelineScene::of(std::shared_ptr<const Sav
                       .rank = owners.at(owner_of(saved.process)),
                       .is_compute = saved.name == "compute",
                       .slices = saved.spans,
-                      .predicted = {}});
+                      .predicted = {},
+                      .stream = stream_of(saved.name)});
     if (predicted == nullptr) continue;
     tracks.back().predicted = predicted->spans;
     pair_up(saved.spans, predicted->spans, partners);
   }
-  // Of a rank, what nobody measured comes last.
+  // Of a rank, what nobody measured comes last; the rest as a simulation has it, whatever came
+  // first in the file.
   std::ranges::stable_sort(tracks, {}, [](const TimelineTrack& track) {
-    return std::pair(track.rank, track.predicted.empty());
+    return std::tuple(track.rank, track.predicted.empty(), track.stream);
   });
   auto scene = std::make_shared<TimelineScene>(trace->times, kinds_of(*trace), std::move(tracks));
   scene->memory_ = curves_in(*trace, owners, kMemoryCounter, !beneath.empty());
@@ -166,8 +183,12 @@ std::vector<TimelineSum> TimelineScene::sums(std::size_t most) const {
       sum.predicted += to_seconds(times_[partner].end - times_[partner].start);
     }
   }
-  for (std::size_t i = 0; i < by_name.size(); ++i) by_name[i].name = qt(trace_->names[i]);
-  std::ranges::stable_sort(by_name, std::greater<>(), &TimelineSum::time);
+  for (std::size_t i = 0; i < by_name.size(); ++i) {
+    by_name[i].name = qt(trace_->names[i]);
+    by_name[i].waits = is_receive(trace_->names[i]);
+  }
+  std::ranges::stable_sort(by_name, std::greater<>(),
+                           [](const TimelineSum& sum) { return std::pair(!sum.waits, sum.time); });
   by_name.resize(std::min(most, by_name.size()));
   return by_name;
 }
