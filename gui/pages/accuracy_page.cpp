@@ -35,24 +35,43 @@ QString error_text(double value) { return qt(signed_percent(value) + " %"); }
 // What residuals are drawn over: a time, a number of devices, or names in their order.
 struct Residuals {
   const char* label;
+  const char* axis;
   double (*number)(const ValidationRow& row);
   const std::string& (*name)(const ValidationRow& row);  // instead
 };
 
 constexpr Residuals kResiduals[] = {
     {QT_TRANSLATE_NOOP("trainyard::AccuracyPage", "Error over measured time"),
+     QT_TRANSLATE_NOOP("trainyard::AccuracyPage", "measured"),
      [](const ValidationRow& row) { return seconds_or_none(row.measured); }, nullptr},
     {QT_TRANSLATE_NOOP("trainyard::AccuracyPage", "Error over devices"),
+     QT_TRANSLATE_NOOP("trainyard::AccuracyPage", "devices"),
      [](const ValidationRow& row) { return double(row.devices); }, nullptr},
-    {QT_TRANSLATE_NOOP("trainyard::AccuracyPage", "Error by device"), nullptr,
+    {QT_TRANSLATE_NOOP("trainyard::AccuracyPage", "Error by device"),
+     QT_TRANSLATE_NOOP("trainyard::AccuracyPage", "device"), nullptr,
      [](const ValidationRow& row) -> const std::string& { return row.device; }},
-    {QT_TRANSLATE_NOOP("trainyard::AccuracyPage", "Error by stack"), nullptr,
+    {QT_TRANSLATE_NOOP("trainyard::AccuracyPage", "Error by stack"),
+     QT_TRANSLATE_NOOP("trainyard::AccuracyPage", "stack"), nullptr,
      [](const ValidationRow& row) -> const std::string& { return row.stack; }},
-    {QT_TRANSLATE_NOOP("trainyard::AccuracyPage", "Error by size"), nullptr,
+    {QT_TRANSLATE_NOOP("trainyard::AccuracyPage", "Error by size"),
+     QT_TRANSLATE_NOOP("trainyard::AccuracyPage", "parameters"), nullptr,
      [](const ValidationRow& row) -> const std::string& { return row.size; }},
-    {QT_TRANSLATE_NOOP("trainyard::AccuracyPage", "Error by parallelism"), nullptr,
+    {QT_TRANSLATE_NOOP("trainyard::AccuracyPage", "Error by parallelism"),
+     QT_TRANSLATE_NOOP("trainyard::AccuracyPage", "parallelism"), nullptr,
      [](const ValidationRow& row) -> const std::string& { return row.parallelism; }},
 };
+
+// Every name that a row has once; sizes from the smallest to the largest.
+std::vector<std::string> names_of(const Residuals& residuals, const ValidationReport& report) {
+  std::vector<std::string> names;
+  for (const ValidationRow& row : report.rows) names.push_back(residuals.name(row));
+  std::ranges::sort(names);
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  std::ranges::stable_sort(names, {}, [&](const std::string& name) {
+    return std::ranges::find(report.by_size, name, &SliceSummary::name) - report.by_size.begin();
+  });
+  return names;
+}
 
 }  // namespace
 
@@ -150,12 +169,9 @@ void AccuracyPage::show_picture() {
     return;
   }
   const Residuals& residuals = kResiduals[chosen - 1];
-  std::vector<std::string> names;
-  for (int row = 0; residuals.name != nullptr && row < model_->rowCount(); ++row) {
-    names.push_back(residuals.name(model_->at(row)));
-  }
-  std::ranges::sort(names);
-  names.erase(std::unique(names.begin(), names.end()), names.end());
+  const bool has_names = residuals.name != nullptr && check_.report() != nullptr;
+  const std::vector<std::string> names =
+      has_names ? names_of(residuals, *check_.report()) : std::vector<std::string>();
   for (int row = 0; row < model_->rowCount(); ++row) {
     const ValidationRow& run = model_->at(row);
     const double x = residuals.name == nullptr
@@ -168,13 +184,13 @@ void AccuracyPage::show_picture() {
     return at < names.size() && std::abs(x - std::round(x)) < 0.2 ? qt(names[at]) : QString();
   };
   const bool is_time = chosen == 1;
-  PlotAxis x{tr(residuals.label), {}, residuals.name == nullptr};
+  PlotAxis x{tr(residuals.axis), {}, residuals.name == nullptr};
   if (residuals.name != nullptr) {
     x.text = name_at;
   } else if (is_time) {
     x.text = seconds_text;
   } else {
-    x.text = [](double value) { return qt(number(value, 3)); };
+    x.text = [](double value) { return qt(count(std::llround(value))); };
   }
   scatter_->set_line(ScatterLine::none);
   scatter_->set_points(std::move(points), std::move(x), {tr("error"), error_text, false});

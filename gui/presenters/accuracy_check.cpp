@@ -102,13 +102,16 @@ ErrorSummary errors_of(const CheckedRuns& checked, MeasuredOf of) {
 }
 
 QString text_of_runs(const ErrorSummary& runs) {
-  return AccuracyCheck::tr(
-             "%1 runs, %2 priced: mean error %3, median %4, bias %5; %6 inside the interval; "
-             "memory %7")
-      .arg(runs.rows)
-      .arg(runs.priced)
-      .arg(share_or_dash(runs.mape), share_or_dash(runs.median), signed_or_dash(runs.bias),
-           share_or_dash(runs.coverage), share_or_dash(runs.memory_mape));
+  const QString times =
+      AccuracyCheck::tr(
+          "%1 runs, %2 priced: mean error %3, median %4, bias %5; %6 inside the interval")
+          .arg(runs.rows)
+          .arg(runs.priced)
+          .arg(share_or_dash(runs.mape), share_or_dash(runs.median), signed_or_dash(runs.bias),
+               share_or_dash(runs.coverage));
+  return runs.memory_mape ? times + AccuracyCheck::tr("; mean error of memory %1")
+                                        .arg(share_or_dash(runs.memory_mape))
+                          : times;
 }
 
 QString text_of_operations(const ErrorSummary& operations) {
