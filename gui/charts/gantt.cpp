@@ -231,13 +231,13 @@ void Gantt::paintEvent(QPaintEvent* /*event*/) {
     painter.drawText(rect(), Qt::AlignCenter, tr("Simulate a plan or open a trace to see a step."));
     return;
   }
+  paint_axis(painter);  // beneath the bars and their names
   const int high = track_height();
   int y = high;
   for (auto at = static_cast<std::size_t>(first_track());
        at < scene_->tracks().size() && y + high <= tracks_bottom(); ++at, y += high) {
     paint_track(painter, scene_->tracks()[at], y);
   }
-  paint_axis(painter);
   int below = tracks_bottom();
   for (const TimelineCurve& curve : curves_) {
     paint_curve(painter, curve, below);
@@ -253,8 +253,11 @@ void Gantt::paint_axis(QPainter& painter) const {
     const double x = label_width() + (time - from_) / per_pixel_;
     painter.setPen(grid_colour(palette()));
     painter.drawLine(QPointF(x, 0), QPointF(x, tracks_bottom()));
+    const QString text = tick_text(time, step);
+    const int right = label_width() + plot_width();
+    if (x + 3 + fontMetrics().horizontalAdvance(text) > right) continue;  // it would be cut
     painter.setPen(muted_text(palette()));
-    painter.drawText(QPointF(x + 3, line - 2), tick_text(time, step));
+    painter.drawText(QPointF(x + 3, line - 2), text);
   }
 }
 
@@ -303,13 +306,14 @@ void Gantt::paint_slices(QPainter& painter, const TimelineTrack& track, int y,
   }
 }
 
-// The most within every pixel, from the left to the right.
+// The most within every pixel, from the left to the end of the step or of the picture.
 QPolygonF Gantt::outline(const std::vector<CurvePoint>& points, const QRectF& area,
                          double most) const {
   QPolygonF line;
   auto point = std::ranges::upper_bound(points, from_, {}, &CurvePoint::time);
   double value = point == points.begin() ? 0 : std::prev(point)->value;
-  for (int x = 0; x < plot_width(); ++x) {
+  const double end = std::min<double>(plot_width(), (scene_->end() - from_) / per_pixel_);
+  for (int x = 0; x < end; ++x) {
     const double to = from_ + (x + 1) * per_pixel_;
     double peak = value;  // within the pixel
     for (; point != points.end() && point->time < to; ++point) {
@@ -330,8 +334,10 @@ void Gantt::paint_curve(QPainter& painter, const TimelineCurve& curve, int y) co
   painter.drawText(QRectF(4, area.top(), label_width() - 8, area.height()),
                    Qt::AlignVCenter | Qt::TextWordWrap, curve.title);
   QPolygonF filled = outline(curve.points, area, curve.most);
+  if (filled.isEmpty()) return;  // all that is seen is after the step
+  const double right = filled.last().x();
   filled.prepend(area.bottomLeft());
-  filled.append(area.bottomRight());
+  filled.append(QPointF(right, area.bottom()));
   QColor fill = colour_of(curve.colour, is_dark(palette()));
   fill.setAlphaF(0.6F);
   QPainterPath path;

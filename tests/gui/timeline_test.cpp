@@ -1,12 +1,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <QImage>
+#include <QScrollBar>
 #include <QTest>
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <random>
 
+#include "gui/charts/colours.h"
 #include "gui/charts/gantt.h"
 #include "gui/presenters/timeline/step_play.h"
 #include "gui/presenters/timeline/timeline_scene.h"
@@ -287,6 +290,29 @@ TEST_F(PlayedTimeline, IsKeptWhereTheNextOneIsCancelled) {
   ASSERT_TRUE(wait_until([this] { return !play_.busy(); }));
   EXPECT_EQ(play_.step(), before);
   EXPECT_EQ(play_.problem(), QStringLiteral("Cancelled."));
+}
+
+constexpr int kLowOfMemory = 70;  // pixels from the bottom: above the curve of the links
+
+// Nothing is known of the time after the step, so nothing is drawn there; and a label that the edge
+// would cut is left out.
+TEST_F(PlayedTimeline, DrawsNoCurveAfterTheStepAndNoHalfLabel) {
+  for (int wide = 700; wide < 900; wide += 7) {
+    gantt_.resize(wide, 500);
+    gantt_.show_all();
+    const QImage image = gantt_.grab().toImage();
+    const auto* bar = gantt_.findChild<QScrollBar*>();
+    const int right = bar->geometry().left() - 1;  // of the plot, which has 1 % after the step
+    const QColor base = gantt_.palette().color(QPalette::Base);
+    EXPECT_EQ(image.pixelColor(right - 1, gantt_.height() - kLowOfMemory), base) << wide;
+    EXPECT_NE(image.pixelColor(right - wide / 20, gantt_.height() - kLowOfMemory), base) << wide;
+    const QColor grid = grid_colour(gantt_.palette());
+    for (int y = 1; y < gantt_.fontMetrics().height() - 2; ++y) {
+      const QColor ink = image.pixelColor(right, y);
+      EXPECT_TRUE(ink == base || ink == grid)
+          << wide << ", " << y << ": " << ink.name().toStdString();
+    }
+  }
 }
 
 TEST_F(PlayedTimeline, DrawsAsVectorsWhatItPaints) {
