@@ -232,7 +232,7 @@ bool MainWindow::offer_recovery() {
   connect(box, &QMessageBox::buttonClicked, this,
           [this, offer, restore](const QAbstractButton* button) {
             if (static_cast<const void*>(button) == restore) {
-              document_->recover(offer.text, offer.file);
+              document_->recover(offer.text, offer.file, offer.saved);
             }
             recovery_->forget(offer);
           });
@@ -255,7 +255,7 @@ void MainWindow::show_title() {
 
 void MainWindow::autosave() {
   if (document_->modified()) {
-    recovery_->keep(document_->file(), document_->text());
+    recovery_->keep(document_->file(), document_->saved(), document_->text());
   } else {
     recovery_->discard();
   }

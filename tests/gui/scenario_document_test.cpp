@@ -145,10 +145,23 @@ TEST(ScenarioDocument, SurvivesACycleOfReferences) {
   EXPECT_FALSE(document.problem().message.isEmpty());
 }
 
+// The document of the program that died was based on what the file was then.
+TEST(ScenarioDocument, ARecoveredOneSeesWhatAnotherProgramWroteSince) {
+  const auto file = written("recovered.json", "{}");
+  ScenarioDocument document;
+  document.recover("{ \"mine\": 1 }", file, "{}");
+  EXPECT_TRUE(document.modified());
+  EXPECT_FALSE(document.changed_on_disk());
+  written("recovered.json", "{ \"theirs\": 1 }");
+  document.recover("{ \"mine\": 1 }", file, "{}");
+  EXPECT_TRUE(document.modified());
+  EXPECT_TRUE(document.changed_on_disk());
+}
+
 TEST(Recovery, OffersNothingOfAProgramThatRuns) {
   const Recovery other(gui_home() / "recovery");
   Recovery mine(gui_home() / "recovery");
-  mine.keep("a.json", "text");
+  mine.keep("a.json", "", "text");
   EXPECT_TRUE(other.offers().empty());
 }
 

@@ -4,6 +4,8 @@
 #include <QLockFile>
 #include <QUuid>
 #include <algorithm>
+#include <charconv>
+#include <optional>
 #include <utility>
 
 #include "gui/presenters/text.h"
@@ -15,9 +17,29 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kSnapshot = ".autosave";  // the document's path, a line feed, its text
+constexpr const char* kSnapshot = ".autosave";
 
 fs::path lock_of(fs::path snapshot) { return snapshot.replace_extension(".lock"); }
+
+// The document's path and the bytes of what was saved of it in a line each, what was saved, its
+// text.
+std::string snapshot_of(const fs::path& file, const std::string& saved, const std::string& text) {
+  return file.string() + "\n" + std::to_string(saved.size()) + "\n" + saved + text;
+}
+
+std::optional<RecoveryOffer> offer_of(const std::string& content) {
+  const std::size_t path_end = content.find('\n');
+  if (path_end == std::string::npos) return std::nullopt;
+  const char* const end = content.data() + content.size();
+  std::size_t bytes = 0;
+  const auto [number_end, error] = std::from_chars(content.data() + path_end + 1, end, bytes);
+  if (error != std::errc() || number_end == end) return std::nullopt;
+  const std::string_view rest(number_end + 1, end);
+  if (bytes > rest.size()) return std::nullopt;
+  return RecoveryOffer{.file = content.substr(0, path_end),
+                       .saved = std::string(rest.substr(0, bytes)),
+                       .text = std::string(rest.substr(bytes))};
+}
 
 bool is_left_behind(const fs::path& snapshot) {
   QLockFile lock(path_text(lock_of(snapshot)));
@@ -40,10 +62,10 @@ Recovery::Recovery(fs::path folder)
 
 Recovery::~Recovery() { discard(); }
 
-void Recovery::keep(const fs::path& file, const std::string& text) {
+void Recovery::keep(const fs::path& file, const std::string& saved, const std::string& text) {
   const fs::path whole = file.empty() ? file : fs::absolute(file);
   // A full disk must not stop the work; there is nothing better to do with the failure.
-  static_cast<void>(write_file(snapshot_, whole.string() + "\n" + text));
+  static_cast<void>(write_file(snapshot_, snapshot_of(whole, saved, text)));
 }
 
 void Recovery::discard() {
@@ -58,10 +80,11 @@ std::vector<RecoveryOffer> Recovery::offers() const {
     const fs::path& path = entry.path();
     if (path.extension() != kSnapshot || path == snapshot_ || !is_left_behind(path)) continue;
     const auto content = read_file(path, 2 * kLargestDocument);
-    const std::size_t line = content ? content->find('\n') : std::string::npos;
-    if (line == std::string::npos) continue;
-    offers.push_back({path, content->substr(0, line), content->substr(line + 1),
-                      QFileInfo(path_text(path)).lastModified()});
+    std::optional<RecoveryOffer> offer = content ? offer_of(*content) : std::nullopt;
+    if (!offer) continue;
+    offer->snapshot = path;
+    offer->time = QFileInfo(path_text(path)).lastModified();
+    offers.push_back(*std::move(offer));
   }
   std::ranges::sort(offers, std::greater<>(), &RecoveryOffer::time);
   return offers;

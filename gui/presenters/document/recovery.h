@@ -16,6 +16,7 @@ namespace trainyard {
 struct RecoveryOffer {
   std::filesystem::path snapshot;
   std::filesystem::path file;  // of the document; empty: it had none
+  std::string saved;           // that the file had when it was last read or written
   std::string text;
   QDateTime time;
 };
@@ -27,7 +28,7 @@ class Recovery {
   Recovery(const Recovery&) = delete;
   Recovery& operator=(const Recovery&) = delete;
 
-  void keep(const std::filesystem::path& file, const std::string& text);
+  void keep(const std::filesystem::path& file, const std::string& saved, const std::string& text);
   void discard();
 
   // Of programs that have died, newest first.

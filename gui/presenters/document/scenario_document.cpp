@@ -48,9 +48,9 @@ void ScenarioDocument::start(std::string text) {
   replace(std::move(text), {});
 }
 
-void ScenarioDocument::recover(std::string text, const std::filesystem::path& file) {
-  auto on_disk = read_file(file);
-  saved_ = on_disk ? *std::move(on_disk) : std::string();
+void ScenarioDocument::recover(std::string text, const std::filesystem::path& file,
+                               std::string saved) {
+  saved_ = std::move(saved);
   replace(std::move(text), file);
 }
 
@@ -152,6 +152,7 @@ void ScenarioDocument::replace(std::string text, const std::filesystem::path& fi
   file_ = file;
   last_keystroke_.invalidate();
   read();
+  Q_EMIT replaced();
   Q_EMIT file_changed();
   Q_EMIT changed();
 }

@@ -37,8 +37,8 @@ class ScenarioDocument : public QObject {
   Expected<void> open(const std::filesystem::path& file);
   // A text that no file has.
   void start(std::string text);
-  // As if it had been open and edited: it is not what lies at `file`.
-  void recover(std::string text, const std::filesystem::path& file);
+  // As if it had been open and edited: `saved` is what the file had then.
+  void recover(std::string text, const std::filesystem::path& file, std::string saved);
   Expected<void> save(const std::filesystem::path& file);
 
   const std::string& text() const { return history_.text(); }
@@ -47,6 +47,7 @@ class ScenarioDocument : public QObject {
   // Whether the file is not any more what was read from it or written to it.
   bool changed_on_disk() const;
   bool modified() const { return text() != saved_; }
+  const std::string& saved() const { return saved_; }
 
   enum class Edit { whole, keystroke };
   void set_text(std::string text, Edit edit = Edit::whole);
@@ -74,7 +75,8 @@ class ScenarioDocument : public QObject {
   QString age_of(const std::shared_ptr<const Question>& question) const;
 
  Q_SIGNALS:
-  void changed();  // text, question and problem
+  void replaced();  // by another document; before changed()
+  void changed();   // text, question and problem
   void file_changed();
 
  private:
