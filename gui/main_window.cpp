@@ -141,7 +141,8 @@ void MainWindow::make_menus() {
   make_file_menu();
   QMenu* edit = menuBar()->addMenu(tr("&Edit"));
   undo_ = edit->addAction(tr("&Undo"), QKeySequence::Undo, document_, &ScenarioDocument::undo);
-  redo_ = edit->addAction(tr("&Redo"), QKeySequence::Redo, document_, &ScenarioDocument::redo);
+  redo_ = edit->addAction(tr("&Redo"), document_, &ScenarioDocument::redo);
+  redo_->setShortcuts(QKeySequence::Redo);  // some desktops have several
   make_view_menu();
 }
 

@@ -23,6 +23,24 @@ class Gutter : public QWidget {
   JsonEditor& editor_;
 };
 
+// As the editor has it, and gives it back: lines end with a line feed, no-break spaces are spaces.
+QString as_shown(QString text) {
+  text.replace(QLatin1String("\r\n"), QLatin1String("\n"));
+  text.replace(QLatin1Char('\r'), QLatin1Char('\n'));
+  text.replace(QChar::ParagraphSeparator, QLatin1Char('\n'));
+  text.replace(QChar::LineSeparator, QLatin1Char('\n'));
+  return text.replace(QChar::Nbsp, QLatin1Char(' '));
+}
+
+// Where the character that is shown at `place` stands in the text itself.
+qsizetype place_in(const QString& text, qsizetype place) {
+  qsizetype at = 0;
+  for (; place > 0 && at < text.size(); --place) {
+    at += QStringView(text).mid(at).startsWith(QLatin1String("\r\n")) ? 2 : 1;
+  }
+  return at;
+}
+
 qsizetype same_start(const QString& a, const QString& b) {
   const auto ends = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
   return ends.first - a.begin();
@@ -44,25 +62,40 @@ JsonEditor::JsonEditor(QWidget* parent) : QPlainTextEdit(parent), gutter_(new Gu
       gutter_->update(0, rect.y(), gutter_->width(), rect.height());
     }
   });
+  connect(document(), &QTextDocument::contentsChange, this, &JsonEditor::take_change);
   connect(this, &QPlainTextEdit::textChanged, this, [this] {
-    if (!showing_) Q_EMIT edited(toPlainText());
+    if (!showing_) Q_EMIT edited(text_);
   });
   place_gutter();
 }
 
 void JsonEditor::show_text(const QString& text) {
+  text_ = text;
   const QString now = toPlainText();
-  if (now == text) return;
-  const qsizetype start = same_start(now, text);
+  const QString next = as_shown(text);
+  if (now == next) return;
+  const qsizetype start = same_start(now, next);
   qsizetype end = 0;
-  const qsizetype most = std::min(now.size(), text.size()) - start;
-  while (end < most && now[now.size() - 1 - end] == text[text.size() - 1 - end]) ++end;
+  const qsizetype most = std::min(now.size(), next.size()) - start;
+  while (end < most && now[now.size() - 1 - end] == next[next.size() - 1 - end]) ++end;
   showing_ = true;
   QTextCursor cursor(document());
   cursor.setPosition(static_cast<int>(start));
   cursor.setPosition(static_cast<int>(now.size() - end), QTextCursor::KeepAnchor);
-  cursor.insertText(text.mid(start, text.size() - start - end));
+  cursor.insertText(next.mid(start, next.size() - start - end));
   showing_ = false;
+}
+
+// Of the text as its author wrote it, nothing changes but what was typed.
+void JsonEditor::take_change(int place, int removed, int added) {
+  if (showing_) return;
+  QTextCursor typed(document());
+  const int last = document()->characterCount() - 1;  // it counts the end of the last line too
+  typed.setPosition(place);
+  typed.setPosition(std::min(place + added, last), QTextCursor::KeepAnchor);
+  const QLatin1String line_end(text_.contains(QLatin1String("\r\n")) ? "\r\n" : "\n");
+  const QString text = typed.selectedText().replace(QChar::ParagraphSeparator, line_end);
+  text_ = text_.left(place_in(text_, place)) + text + text_.mid(place_in(text_, place + removed));
 }
 
 void JsonEditor::mark_line(int line, const QString& message) {

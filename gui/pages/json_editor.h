@@ -11,7 +11,8 @@ class JsonEditor : public QPlainTextEdit {
  public:
   explicit JsonEditor(QWidget* parent = nullptr);
 
-  // Only what differs is replaced, so that the cursor stays.
+  // Only what differs is replaced, so that the cursor stays. An edit changes what it changes: line
+  // ends and no-break spaces elsewhere stay as the text has them, though the editor does not.
   void show_text(const QString& text);
   // 0: none.
   void mark_line(int line, const QString& message);
@@ -33,10 +34,12 @@ class JsonEditor : public QPlainTextEdit {
   void changeEvent(QEvent* event) override;
 
  private:
+  void take_change(int place, int removed, int added);
   void place_gutter();
   void show_mark();
 
   QWidget* gutter_;
+  QString text_;  // that is shown
   int marked_ = 0;
   bool showing_ = false;
 };

@@ -4,7 +4,6 @@
 #include <QHBoxLayout>
 #include <QHeaderView>
 #include <QLabel>
-#include <QLineEdit>
 #include <QProgressBar>
 #include <QPushButton>
 #include <QSpinBox>
@@ -14,6 +13,7 @@
 #include <cmath>
 
 #include "gui/charts/scatter.h"
+#include "gui/pages/search_line.h"
 #include "gui/presenters/answer.h"
 #include "gui/presenters/document/scenario_document.h"
 #include "gui/presenters/plan/candidate_model.h"
@@ -60,7 +60,8 @@ PlanPage::PlanPage(ScenarioDocument& document, PlanSearch& search, QWidget* pare
       progress_(new QProgressBar),
       status_(new QLabel),
       why_(new QLabel),
-      filter_text_(new QLineEdit),
+      filter_text_(
+          new SearchLine(tr("Filter: tp=8 zero=1 interleaved"), tr("Filter of the plans"))),
       model_(new CandidateModel(this)),
       filter_(new CandidateFilter(this)),
       table_(new QTableView),
@@ -122,9 +123,6 @@ QWidget* PlanPage::make_bar() {
 
 QWidget* PlanPage::make_table() {
   filter_->setSourceModel(model_);
-  filter_text_->setPlaceholderText(tr("Filter: tp=8 zero=1 interleaved"));
-  filter_text_->setAccessibleName(tr("Filter of the plans"));
-  filter_text_->setClearButtonEnabled(true);
   table_->setModel(filter_);
   table_->setObjectName(QStringLiteral("plans"));
   table_->setAccessibleName(tr("Plans"));

@@ -2,7 +2,6 @@
 
 #include <QHeaderView>
 #include <QLabel>
-#include <QLineEdit>
 #include <QSplitter>
 #include <QTreeView>
 #include <QVBoxLayout>
@@ -10,6 +9,7 @@
 #include "gui/charts/colours.h"
 #include "gui/pages/form_delegate.h"
 #include "gui/pages/json_editor.h"
+#include "gui/pages/search_line.h"
 #include "gui/presenters/document/form_model.h"
 #include "gui/presenters/document/scenario_document.h"
 #include "gui/presenters/text.h"
@@ -22,7 +22,7 @@ ScenarioPage::ScenarioPage(ScenarioDocument& document, QWidget* parent)
       document_(document),
       form_(new FormModel(this)),
       tree_(new QTreeView),
-      search_(new QLineEdit),
+      search_(new SearchLine(tr("Search keys and meanings"), tr("Search the form"))),
       help_(new QLabel),
       editor_(new JsonEditor),
       problem_(new QLabel),
@@ -44,6 +44,7 @@ ScenarioPage::ScenarioPage(ScenarioDocument& document, QWidget* parent)
   auto* layout = new QVBoxLayout(this);
   layout->addWidget(splitter_, 1);
   layout->addWidget(problem_);
+  connect(&document_, &ScenarioDocument::replaced, this, &ScenarioPage::show_another);
   connect(&document_, &ScenarioDocument::changed, this, &ScenarioPage::show_document);
   connect(form_, &FormModel::typed, this, &ScenarioPage::set_value);
   connect(editor_, &JsonEditor::edited, this, [this](const QString& text) {
@@ -57,9 +58,6 @@ ScenarioPage::ScenarioPage(ScenarioDocument& document, QWidget* parent)
 }
 
 QWidget* ScenarioPage::make_form() {
-  search_->setPlaceholderText(tr("Search keys and meanings"));
-  search_->setAccessibleName(tr("Search the form"));
-  search_->setClearButtonEnabled(true);
   tree_->setModel(form_);
   tree_->setObjectName(QStringLiteral("form"));
   tree_->setAccessibleName(tr("Document as a form"));
@@ -69,6 +67,7 @@ QWidget* ScenarioPage::make_form() {
   tree_->setAlternatingRowColors(true);
   tree_->header()->setStretchLastSection(true);
   tree_->setTabKeyNavigation(false);
+  help_->setObjectName(QStringLiteral("help"));
   help_->setWordWrap(true);
   help_->setMinimumHeight(3 * help_->fontMetrics().height());
   help_->setAlignment(Qt::AlignTop | Qt::AlignLeft);
@@ -80,9 +79,7 @@ QWidget* ScenarioPage::make_form() {
   column->addWidget(help_);
   connect(search_, &QLineEdit::textChanged, this, &ScenarioPage::filter_rows);
   connect(tree_->selectionModel(), &QItemSelectionModel::currentChanged, this,
-          [this](const QModelIndex& now) {
-            help_->setText(now.data(FormModel::help_role).toString());
-          });
+          &ScenarioPage::show_help);
   connect(form_, &QAbstractItemModel::modelReset, this, [this] {
     tree_->expandToDepth(0);
     tree_->resizeColumnToContents(FormModel::key_column);
@@ -91,11 +88,19 @@ QWidget* ScenarioPage::make_form() {
   return left;
 }
 
+// Nothing of the document before stays, not even its form.
+void ScenarioPage::show_another() {
+  if (form_of(document_.text())) return;
+  form_->set_form({});
+  tree_->setEnabled(false);
+}
+
 void ScenarioPage::show_document() {
   editor_->show_text(qt(document_.text()));
-  // Text that is no JSON keeps the form as it was last.
+  // Text that is no JSON while one types keeps the form as it was last.
   if (auto form = form_of(document_.text())) {
     form_->set_form(*std::move(form));
+    tree_->setEnabled(true);
   }
   show_problem();
 }
@@ -103,6 +108,7 @@ void ScenarioPage::show_document() {
 void ScenarioPage::show_problem() {
   const DocumentProblem& problem = document_.problem();
   form_->set_problem(problem.pointer, problem.message);
+  show_help();  // which names the problem of its row
   editor_->mark_line(problem.line, problem.message);
   if (problem.message.isEmpty()) {
     problem_->setText(tr("The document is complete."));
@@ -117,23 +123,27 @@ void ScenarioPage::show_problem() {
                                      : message);
 }
 
+void ScenarioPage::show_help() {
+  help_->setText(tree_->currentIndex().data(FormModel::help_role).toString());
+}
+
 void ScenarioPage::set_value(const std::string& pointer, const std::string& typed) {
   const auto done = document_.set_value(pointer, typed);
   if (!done) problem_->setText(qt(done.error()).toHtmlEscaped());
 }
 
-void ScenarioPage::filter_rows(const QString& text) { filter_below({}, text); }
+void ScenarioPage::filter_rows(const QString& text) { filter_below({}, text, false); }
 
-// A row stays when it or one below it matches.
-bool ScenarioPage::filter_below(const QModelIndex& parent, const QString& text) {
+// A row stays when it, one above or one below it matches.
+bool ScenarioPage::filter_below(const QModelIndex& parent, const QString& text, bool is_found) {
   bool any = false;
   for (int row = 0; row < form_->rowCount(parent); ++row) {
     const QModelIndex index = form_->index(row, 0, parent);
     const bool here =
         index.data().toString().contains(text, Qt::CaseInsensitive) ||
         index.data(FormModel::help_role).toString().contains(text, Qt::CaseInsensitive);
-    const bool below = filter_below(index, text);
-    tree_->setRowHidden(row, parent, !here && !below);
+    const bool below = filter_below(index, text, is_found || here);
+    tree_->setRowHidden(row, parent, !is_found && !here && !below);
     if (!text.isEmpty() && below) tree_->expand(index);
     any = any || here || below;
   }

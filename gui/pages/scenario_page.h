@@ -22,11 +22,13 @@ class ScenarioPage : public QWidget {
   JsonEditor& editor() { return *editor_; }
 
  private:
+  void show_another();
   void show_document();
   void show_problem();
+  void show_help();
   void set_value(const std::string& pointer, const std::string& typed);
   void filter_rows(const QString& text);
-  bool filter_below(const QModelIndex& parent, const QString& text);
+  bool filter_below(const QModelIndex& parent, const QString& text, bool is_found);
   QWidget* make_form();
 
   ScenarioDocument& document_;

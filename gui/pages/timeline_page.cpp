@@ -5,7 +5,6 @@
 #include <QFileDialog>
 #include <QHBoxLayout>
 #include <QLabel>
-#include <QLineEdit>
 #include <QListWidget>
 #include <QPixmap>
 #include <QPushButton>
@@ -13,6 +12,7 @@
 #include <QVBoxLayout>
 
 #include "gui/charts/gantt.h"
+#include "gui/pages/search_line.h"
 #include "gui/presenters/answer.h"
 #include "gui/presenters/document/scenario_document.h"
 #include "gui/presenters/text.h"
@@ -35,7 +35,7 @@ TimelinePage::TimelinePage(ScenarioDocument& document, StepPlay& play, QWidget* 
       cancel_(new QPushButton(tr("Cancel"))),
       open_(new QPushButton(tr("Open a trace …"))),
       export_(new QPushButton(tr("Export …"))),
-      search_(new QLineEdit),
+      search_(new SearchLine(tr("Search operations (Enter: next)"), tr("Search operations"))),
       critical_(new QCheckBox(tr("Critical path"))),
       summary_(new QLabel),
       details_(new QLabel),
@@ -72,9 +72,6 @@ QWidget* TimelinePage::make_bar() {
   ranks_->setAccessibleName(tr("Ranks that are played"));
   simulate_->setObjectName(QStringLiteral("simulate"));
   export_->setObjectName(QStringLiteral("export_timeline"));
-  search_->setPlaceholderText(tr("Search operations (Enter: next)"));
-  search_->setAccessibleName(tr("Search operations"));
-  search_->setClearButtonEnabled(true);
   auto* all = new QPushButton(tr("Show all"));
   connect(simulate_, &QPushButton::clicked, this, &TimelinePage::simulate_asked);
   cancel_->setObjectName(QStringLiteral("cancel_simulation"));
