@@ -1,6 +1,7 @@
 #include "gui/main_window.h"
 
 #include <QAbstractButton>
+#include <QActionGroup>
 #include <QCloseEvent>
 #include <QDragEnterEvent>
 #include <QFile>
@@ -144,6 +145,7 @@ void MainWindow::make_menus() {
   redo_ = edit->addAction(tr("&Redo"), document_, &ScenarioDocument::redo);
   redo_->setShortcuts(QKeySequence::Redo);  // some desktops have several
   make_view_menu();
+  make_help_menu();
 }
 
 void MainWindow::make_file_menu() {
@@ -157,7 +159,8 @@ void MainWindow::make_file_menu() {
   connect(file, &QMenu::aboutToShow, this, &MainWindow::show_recent);
   file->addSeparator();
   file->addAction(tr("&Save"), QKeySequence::Save, this, &MainWindow::save);
-  file->addAction(tr("Save &as …"), QKeySequence::SaveAs, this, &MainWindow::save_as);
+  file->addAction(tr("Save &as …"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_S), this,
+                  &MainWindow::save_as);
   file->addSeparator();
   file->addAction(tr("&Quit"), QKeySequence::Quit, this, &QWidget::close);
 }
@@ -171,9 +174,32 @@ void MainWindow::make_view_menu() {
   }
   view->addSeparator();
   QMenu* colours = view->addMenu(tr("&Colours"));
-  colours->addAction(tr("As the desktop"), this, [] { set_theme(Theme::desktop); });
-  colours->addAction(tr("Light"), this, [] { set_theme(Theme::light); });
-  colours->addAction(tr("Dark"), this, [] { set_theme(Theme::dark); });
+  auto* one_of_them = new QActionGroup(colours);
+  const std::pair<QString, Theme> themes[] = {{tr("As the desktop"), Theme::desktop},
+                                              {tr("Light"), Theme::light},
+                                              {tr("Dark"), Theme::dark}};
+  for (const auto& [name, theme] : themes) {
+    QAction* action = colours->addAction(name, this, [chosen = theme] { set_theme(chosen); });
+    action->setCheckable(true);
+    action->setChecked(theme == chosen_theme());
+    one_of_them->addAction(action);
+  }
+}
+
+void MainWindow::make_help_menu() {
+  QMenu* help = menuBar()->addMenu(tr("&Help"));
+  help->addAction(tr("&About Trainyard"), this, [this] {
+    auto* about = new QMessageBox(
+        QMessageBox::Information, tr("About Trainyard"),
+        tr("Trainyard %1 plans the training of large models: how long a step takes, whether it "
+           "fits, what it costs.\n\nWhat the pages do is in docs/desktop.md, every key of a "
+           "scenario in docs/scenarios.md.")
+            .arg(QCoreApplication::applicationVersion()),
+        QMessageBox::Close, this);
+    about->setObjectName(QStringLiteral("about"));
+    about->setAttribute(Qt::WA_DeleteOnClose);
+    about->open();
+  });
 }
 
 void MainWindow::show_page(QWidget* page) { pages_->setCurrentWidget(page); }

@@ -66,6 +66,7 @@ class MainWindow : public QMainWindow {
   void make_menus();
   void make_file_menu();
   void make_view_menu();
+  void make_help_menu();
   void show_document();
   void show_title();
   void autosave();

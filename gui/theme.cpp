@@ -5,7 +5,9 @@
 #include <QPalette>
 #include <QProxyStyle>
 #include <QSettings>
+#include <QSlider>
 #include <QStyleOption>
+#include <algorithm>
 
 #include "gui/charts/colours.h"
 
@@ -45,8 +47,8 @@ QPalette palette_of(const Shades& shades) {
   return palette;
 }
 
-// Fusion draws edges darker than the window, which nobody sees on a dark one: boxes to tick and
-// fields get one that is lighter.
+// Fusion draws edges and ticks darker than the window, which nobody sees on a dark one: boxes to
+// tick, fields, frames and sliders get some that are lighter.
 class EdgedStyle : public QProxyStyle {
  public:
   EdgedStyle() : QProxyStyle(QStringLiteral("Fusion")) {}
@@ -54,13 +56,41 @@ class EdgedStyle : public QProxyStyle {
   void drawPrimitive(PrimitiveElement element, const QStyleOption* option, QPainter* painter,
                      const QWidget* widget) const override {
     QProxyStyle::drawPrimitive(element, option, painter, widget);
-    const bool has_edge = element == PE_IndicatorCheckBox || element == PE_FrameLineEdit;
+    const bool has_edge =
+        element == PE_IndicatorCheckBox || element == PE_FrameLineEdit || element == PE_Frame;
     if (!has_edge || !is_dark(option->palette)) return;
     painter->save();
     painter->setBrush(Qt::NoBrush);
     painter->setPen(QColor::fromRgb(kEdgeInDark));
     painter->drawRect(option->rect.adjusted(0, 0, -1, -1));
     painter->restore();
+  }
+
+  void drawComplexControl(ComplexControl control, const QStyleOptionComplex* option,
+                          QPainter* painter, const QWidget* widget) const override {
+    QProxyStyle::drawComplexControl(control, option, painter, widget);
+    const auto* slider = qstyleoption_cast<const QStyleOptionSlider*>(option);
+    const bool has_ticks = control == CC_Slider && slider != nullptr &&
+                           (slider->tickPosition & QSlider::TicksBelow) != 0;
+    if (has_ticks && is_dark(option->palette)) draw_ticks(*slider, *painter, widget);
+  }
+
+ private:
+  // Below a horizontal one, where Fusion has them.
+  void draw_ticks(const QStyleOptionSlider& slider, QPainter& painter,
+                  const QWidget* widget) const {
+    const int handle = pixelMetric(PM_SliderLength, &slider, widget);
+    const int high = pixelMetric(PM_SliderTickmarkOffset, &slider, widget);
+    const int bottom = slider.rect.bottom() - 1;
+    painter.save();
+    painter.setPen(QColor::fromRgb(kEdgeInDark));
+    const int step = std::max(1, slider.tickInterval);
+    for (int at = slider.minimum; at <= slider.maximum; at += step) {
+      const int x = handle / 2 + sliderPositionFromValue(slider.minimum, slider.maximum, at,
+                                                         slider.rect.width() - handle);
+      painter.drawLine(x, bottom - high, x, bottom);
+    }
+    painter.restore();
   }
 };
 
@@ -77,8 +107,10 @@ void set_theme(Theme theme) {
   apply(theme);
 }
 
-void restore_theme() {
-  apply(static_cast<Theme>(QSettings().value(QStringLiteral("theme"), 0).toInt()));
+Theme chosen_theme() {
+  return static_cast<Theme>(QSettings().value(QStringLiteral("theme"), 0).toInt());
 }
+
+void restore_theme() { apply(chosen_theme()); }
 
 }  // namespace trainyard

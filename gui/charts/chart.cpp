@@ -5,7 +5,7 @@
 #include <QGuiApplication>
 #include <QKeyEvent>
 #include <QMenu>
-#include <QPixmap>
+#include <QPainter>
 #include <algorithm>
 #include <cmath>
 
@@ -29,9 +29,29 @@ AxisEnds ends_around(double low, double high) {
 
 Chart::Chart(QWidget* parent) : QWidget(parent) { setFocusPolicy(Qt::StrongFocus); }
 
-void Chart::copy_picture() { QGuiApplication::clipboard()->setPixmap(grab()); }
+QPixmap Chart::picture() {
+  shows_focus_ = false;
+  QPixmap all = grab();
+  shows_focus_ = true;
+  return all;
+}
+
+void Chart::copy_picture() { QGuiApplication::clipboard()->setPixmap(picture()); }
 
 void Chart::copy_data() const { QGuiApplication::clipboard()->setText(data_text()); }
+
+// Over what the chart itself painted.
+bool Chart::event(QEvent* event) {
+  const bool done = QWidget::event(event);
+  if (event->type() == QEvent::Paint && shows_focus_ && hasFocus()) paint_focus();
+  return done;
+}
+
+void Chart::paint_focus() {
+  QPainter painter(this);
+  painter.setPen(QPen(palette().color(QPalette::Highlight), 2));
+  painter.drawRect(rect().adjusted(1, 1, -1, -1));
+}
 
 void Chart::contextMenuEvent(QContextMenuEvent* event) {
   QMenu menu(this);

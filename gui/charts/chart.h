@@ -2,6 +2,7 @@
 // (tab-separated), by its menu and by the keyboard.
 #pragma once
 
+#include <QPixmap>
 #include <QWidget>
 
 namespace trainyard {
@@ -26,12 +27,20 @@ class Chart : public QWidget {
   explicit Chart(QWidget* parent = nullptr);
 
   virtual QString data_text() const = 0;
+  // Without the frame of the focus.
+  QPixmap picture();
   void copy_picture();
   void copy_data() const;
 
  protected:
+  bool event(QEvent* event) override;
   void contextMenuEvent(QContextMenuEvent* event) override;
   void keyPressEvent(QKeyEvent* event) override;
+
+ private:
+  void paint_focus();
+
+  bool shows_focus_ = true;
 };
 
 }  // namespace trainyard

@@ -80,6 +80,7 @@ QWidget* ExplorePage::make_controls() {
   scroll->setFrameShape(QFrame::NoFrame);
   scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   scroll->setWidget(left);
+  controls_->follow(*scroll);
   scroll->setMinimumWidth(left->fontMetrics().averageCharWidth() * 46);
   return scroll;
 }
@@ -133,7 +134,19 @@ QWidget* ExplorePage::make_variants() {
     if (column < 0 || column >= variants_->pinned()) return;
     explore_.set_request(request_of(variants_->at(column).plan));
   });
+  back->setObjectName(QStringLiteral("back"));
+  unpin->setObjectName(QStringLiteral("unpin"));
   table_->setModel(variants_);
+  const auto offer = [this, back, unpin, column_now] {
+    const int column = column_now();
+    for (QPushButton* button : {back, unpin}) {
+      button->setEnabled(column >= 0 && column < variants_->pinned());
+    }
+  };
+  connect(table_->selectionModel(), &QItemSelectionModel::currentChanged, this, offer);
+  connect(variants_, &QAbstractItemModel::modelReset, this, offer);
+  connect(variants_, &QAbstractItemModel::columnsRemoved, this, offer);
+  offer();
   table_->setObjectName(QStringLiteral("variants"));
   table_->setAccessibleName(tr("Pinned variants"));
   table_->setAlternatingRowColors(true);

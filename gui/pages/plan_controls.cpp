@@ -51,7 +51,12 @@ void PlanControls::add_row(const ExploreControl& control) {
   input->setAccessibleName(control.label);
   input->setToolTip(control.help);
   row.label->setBuddy(input);
+  setTabOrder(rows_.empty() ? before_ : input_of(rows_.back()), input);
   rows_.push_back(row);
+}
+
+QWidget* PlanControls::input_of(const Row& row) {
+  return row.slider != nullptr ? static_cast<QWidget*>(row.slider) : row.names;
 }
 
 void PlanControls::show_row(const Row& row, const ExploreControl& control) {

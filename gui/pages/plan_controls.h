@@ -18,6 +18,9 @@ class PlanControls : public QWidget {
  public:
   explicit PlanControls(QWidget* parent = nullptr);
 
+  // Controls come when there is a plan, later than what is below them: Tab reaches them after
+  // `before`.
+  void follow(QWidget& before) { before_ = &before; }
   void show_controls(const std::vector<ExploreControl>& controls);
 
  Q_SIGNALS:
@@ -31,9 +34,11 @@ class PlanControls : public QWidget {
     QComboBox* names = nullptr;  // or this
   };
   void add_row(const ExploreControl& control);
+  static QWidget* input_of(const Row& row);
   static void show_row(const Row& row, const ExploreControl& control);
 
   QGridLayout* grid_;
+  QWidget* before_ = nullptr;
   std::vector<Row> rows_;
 };
 

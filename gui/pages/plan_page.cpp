@@ -221,8 +221,9 @@ void PlanPage::start() {
 
 void PlanPage::show_started() {
   objective_->setEnabled(false);  // progress is told in what is searched by
-  start_->setEnabled(false);
   cancel_->setEnabled(true);
+  if (start_->hasFocus()) cancel_->setFocus();  // before it goes on into the filter
+  start_->setEnabled(false);
   progress_->setValue(0);
   status_->setText(tr("Searching …"));
 }
@@ -242,6 +243,7 @@ void PlanPage::show_progress(const SearchProgress& progress) {
 void PlanPage::show_answer() {
   objective_->setEnabled(true);
   start_->setEnabled(true);
+  if (focusWidget() == cancel_) table_->setFocus();
   cancel_->setEnabled(false);
   progress_->setValue(progress_->maximum());
   show_status();

@@ -72,6 +72,8 @@ QWidget* TimelinePage::make_bar() {
   ranks_->setAccessibleName(tr("Ranks that are played"));
   simulate_->setObjectName(QStringLiteral("simulate"));
   export_->setObjectName(QStringLiteral("export_timeline"));
+  // Where the window is narrow the other controls would leave it a letter.
+  search_->setMinimumWidth(search_->fontMetrics().averageCharWidth() * 18);
   auto* all = new QPushButton(tr("Show all"));
   connect(simulate_, &QPushButton::clicked, this, &TimelinePage::simulate_asked);
   cancel_->setObjectName(QStringLiteral("cancel_simulation"));
@@ -118,16 +120,20 @@ bool TimelinePage::folds() const { return ranks_->currentIndex() == 0; }
 void TimelinePage::play_every_rank() { ranks_->setCurrentIndex(1); }
 void TimelinePage::open(const std::filesystem::path& trace) { play_.open(trace); }
 
+// Of a button that is disabled the focus would go on to the next control, which takes the keys of
+// the chart as text. Of a page that is not shown yet it has no focus to lose.
 void TimelinePage::show_started() {
+  cancel_->setEnabled(true);
+  if (!isVisible() || simulate_->hasFocus() || open_->hasFocus()) cancel_->setFocus();
   simulate_->setEnabled(false);
   open_->setEnabled(false);
-  cancel_->setEnabled(true);
   summary_->setText(tr("Working …"));
 }
 
 void TimelinePage::show_step() {
   simulate_->setEnabled(true);
   open_->setEnabled(true);
+  if (focusWidget() == cancel_) gantt_->setFocus();
   cancel_->setEnabled(false);
   const auto& step = play_.step();
   const bool is_simulated = step && step->simulation;
@@ -198,7 +204,7 @@ void TimelinePage::export_to(const std::filesystem::path& file) {
   const auto say = [this, words](const Expected<void>& done) { Q_EMIT said(words(done)); };
   if (!play_.step()) return say(failure(file.string(), "there is no timeline yet"));
   if (file.extension() == ".png") {
-    const bool done = gantt_->grab().save(path_text(file), "PNG");
+    const bool done = gantt_->picture().save(path_text(file), "PNG");
     return say(done ? Expected<void>{} : failure(file.string(), "cannot be written"));
   }
   const bool is_drawing = file.extension() == ".svg";

@@ -8,17 +8,25 @@
 #include <QClipboard>
 #include <QComboBox>
 #include <QContextMenuEvent>
+#include <QFrame>
 #include <QHeaderView>
 #include <QMenu>
+#include <QPushButton>
 #include <QScrollArea>
 #include <QScrollBar>
+#include <QSlider>
 #include <QSplitter>
 #include <QTabBar>
 #include <QTabWidget>
+#include <QTableView>
 #include <set>
 
 #include "gui/charts/chart.h"
+#include "gui/charts/gantt.h"
+#include "gui/pages/plan_page.h"
+#include "gui/pages/timeline_page.h"
 #include "gui/presenters/text.h"
+#include "gui/theme.h"
 #include "tests/gui/window.h"
 
 namespace trainyard {
@@ -80,6 +88,119 @@ TEST_F(Reach, EveryControlHasANameAndIsReachedByTab) {
     }
     EXPECT_GE(controls, 2) << page;
   }
+}
+
+// In the order of the page: what is chosen first, then what is done with it.
+TEST_F(Reach, TabGoesThroughThePlanBeforeItGoesOn) {
+  go_to_page(2);
+  pages().tabBar()->setFocus();
+  QStringList order;
+  for (int i = 0; i < kMostTabs && !order.contains(QStringLiteral("use")); ++i) {
+    QTest::keyClick(QApplication::focusWidget(), Qt::Key_Tab);
+    const QString name = QApplication::focusWidget()->objectName();
+    if (!name.isEmpty()) order.append(name);
+  }
+  ASSERT_TRUE(order.contains(QStringLiteral("tensor_parallel"))) << order.join(' ').toStdString();
+  EXPECT_EQ(order.front(), QStringLiteral("tensor_parallel")) << order.join(' ').toStdString();
+  EXPECT_GT(order.size(), 5);
+}
+
+TEST_F(Reach, TheFocusOfAChartIsSeenButNotCopied) {
+  for (int page = 0; page < pages().count(); ++page) {
+    pages().setCurrentIndex(page);
+    QApplication::processEvents();
+    for (Chart* chart : pages().widget(page)->findChildren<Chart*>()) {
+      if (!chart->isVisible()) continue;
+      const std::string of = described(*chart).toStdString();
+      const QColor frame = chart->palette().color(QPalette::Highlight);
+      const QPoint edge(0, chart->height() / 2);
+      chart->setFocus();
+      EXPECT_EQ(chart->grab().toImage().pixelColor(edge), frame) << of;
+      EXPECT_NE(chart->picture().toImage().pixelColor(edge), frame) << of;
+      pages().tabBar()->setFocus();
+      EXPECT_NE(chart->grab().toImage().pixelColor(edge), frame) << of;
+    }
+  }
+}
+
+// What is typed after a search or a simulation is not text of a filter.
+TEST_F(Reach, TheFocusStaysWhereTheWorkIs) {
+  go_to_page(4);
+  auto& simulate = child_of<QPushButton>(window_.timeline(), "simulate");
+  simulate.setFocus();
+  QTest::keyClick(&simulate, Qt::Key_Space);
+  EXPECT_EQ(QApplication::focusWidget(),
+            &child_of<QPushButton>(window_.timeline(), "cancel_simulation"));
+  Gantt& gantt = window_.timeline().gantt();
+  ASSERT_TRUE(wait_until([&] { return gantt.scene() != nullptr; }));
+  EXPECT_EQ(QApplication::focusWidget(), &gantt);
+  go_to_page(3);
+  auto& search = child<QPushButton>("search");
+  search.setFocus();
+  QTest::keyClick(&search, Qt::Key_Space);
+  EXPECT_EQ(QApplication::focusWidget(), &child<QPushButton>("cancel"));
+  ASSERT_TRUE(wait_until([&] { return search.isEnabled(); }));
+  EXPECT_EQ(QApplication::focusWidget(), &child<QTableView>("plans"));
+  // From another page as well.
+  auto& plan = *window_.findChild<PlanPage*>();
+  auto& of_plan = child_of<QPushButton>(plan, "simulate");
+  of_plan.setFocus();
+  QTest::keyClick(&of_plan, Qt::Key_Space);
+  ASSERT_TRUE(wait_until([&] { return simulate.isEnabled(); }));
+  EXPECT_EQ(QApplication::focusWidget(), &gantt);
+}
+
+TEST_F(Reach, TheColoursThatAreChosenHaveATick) {
+  const auto ticked = [&] {
+    QStringList names;
+    for (const QAction* action : window_.findChildren<QAction*>()) {
+      if (action->isCheckable() && action->isChecked()) names.append(action->text());
+    }
+    return names;
+  };
+  EXPECT_EQ(ticked(), QStringList(QStringLiteral("As the desktop")));
+  for (QAction* action : window_.findChildren<QAction*>()) {
+    if (action->text() == QStringLiteral("Dark")) action->trigger();
+  }
+  EXPECT_EQ(ticked(), QStringList(QStringLiteral("Dark")));
+  EXPECT_EQ(chosen_theme(), Theme::dark);
+  set_theme(Theme::desktop);
+}
+
+// Fusion's own are darker than the window.
+TEST_F(Reach, FramesAndTicksAreSeenInTheDark) {
+  set_theme(Theme::dark);
+  QFrame frame;
+  frame.setFrameShape(QFrame::StyledPanel);
+  frame.resize(60, 40);
+  const int window = QApplication::palette().color(QPalette::Window).lightness();
+  EXPECT_GT(frame.grab().toImage().pixelColor(0, 20).lightness(), window + 40);
+  QSlider slider(Qt::Horizontal);
+  slider.setTickPosition(QSlider::TicksBelow);
+  slider.setRange(0, 3);
+  slider.setTickInterval(1);
+  slider.resize(200, 40);
+  const QImage image = slider.grab().toImage();
+  int ticks = 0;
+  for (int x = 0; x < image.width(); ++x) {
+    ticks += image.pixelColor(x, image.height() - 3).lightness() > window + 40 ? 1 : 0;
+  }
+  set_theme(Theme::desktop);
+  EXPECT_EQ(ticks, 4);
+}
+
+TEST_F(Reach, OnlyWhatIsPinnedIsUnpinned) {
+  go_to_page(2);
+  auto& back = child<QPushButton>("back");
+  auto& unpin = child<QPushButton>("unpin");
+  EXPECT_FALSE(back.isEnabled());
+  EXPECT_FALSE(unpin.isEnabled());
+  QTest::mouseClick(&child<QPushButton>("pin"), Qt::LeftButton);
+  auto& table = child<QTableView>("variants");
+  table.setCurrentIndex(table.model()->index(0, 0));
+  EXPECT_TRUE(back.isEnabled());
+  QTest::mouseClick(&unpin, Qt::LeftButton);
+  EXPECT_FALSE(unpin.isEnabled());
 }
 
 TEST_F(Reach, EveryChartIsCopiedAsPictureAndAsData) {
