@@ -72,8 +72,8 @@ int main(int argc, char** argv) {
   trainyard::MainWindow window;
   const QStringList files = options.positionalArguments();
   window.open_example();
-  if (!files.isEmpty()) window.open_file(trainyard::path_of(files.first()));
   window.show();
+  if (!files.isEmpty()) window.open_at_start(trainyard::path_of(files.first()));
   window.offer_recovery();
   return QApplication::exec();
 }

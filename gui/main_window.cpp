@@ -10,6 +10,7 @@
 #include <QMessageBox>
 #include <QMimeData>
 #include <QPointer>
+#include <QPushButton>
 #include <QSettings>
 #include <QSplitter>
 #include <QStandardPaths>
@@ -21,12 +22,14 @@
 #include "gui/pages/explore_page.h"
 #include "gui/pages/goodput_page.h"
 #include "gui/pages/plan_page.h"
+#include "gui/pages/save_dialog.h"
 #include "gui/pages/scenario_page.h"
 #include "gui/pages/sweep_page.h"
 #include "gui/pages/timeline_page.h"
 #include "gui/pages/topology_page.h"
 #include "gui/presenters/accuracy_check.h"
 #include "gui/presenters/document/dropped_file.h"
+#include "gui/presenters/document/file_watch.h"
 #include "gui/presenters/document/recovery.h"
 #include "gui/presenters/document/scenario_document.h"
 #include "gui/presenters/execution/execution.h"
@@ -40,6 +43,7 @@
 #include "planner/request.h"
 #include "scenarios/json/output_file.h"
 #include "scenarios/question.h"
+#include "scenarios/sweep/sweep_draft.h"
 #include "simulator/step.h"
 
 namespace trainyard {
@@ -47,7 +51,8 @@ namespace {
 
 constexpr int kAutosaveAfter = 400;  // ms after the last change
 constexpr int kMostRecent = 10;
-constexpr int kSayFor = 15000;  // ms
+constexpr int kSayFor = 15000;                             // ms
+constexpr const char* kChangedOnDisk = "changed_on_disk";  // one question at a time
 
 std::filesystem::path recovery_folder() {
   const QString data = QStandardPaths::writableLocation(QStandardPaths::AppLocalDataLocation);
@@ -67,7 +72,8 @@ MainWindow::MainWindow(QWidget* parent)
       execution_(new Execution(this)),
       sweep_(new SweepRun(this)),
       pages_(new QTabWidget),
-      recovery_(std::make_unique<Recovery>(recovery_folder())) {
+      recovery_(std::make_unique<Recovery>(recovery_folder())),
+      watch_(new FileWatch(this)) {
   setAcceptDrops(true);
   resize(1280, 800);
   make_pages();
@@ -77,6 +83,9 @@ MainWindow::MainWindow(QWidget* parent)
   connect(&autosave_, &QTimer::timeout, this, &MainWindow::autosave);
   connect(document_, &ScenarioDocument::changed, this, &MainWindow::show_document);
   connect(document_, &ScenarioDocument::file_changed, this, &MainWindow::show_title);
+  connect(document_, &ScenarioDocument::file_changed, this,
+          [this] { watch_->watch(document_->file()); });
+  connect(watch_, &FileWatch::written, this, &MainWindow::offer_reload);
   restore_layout();
   show_document();
 }
@@ -207,13 +216,45 @@ void MainWindow::show_page(QWidget* page) { pages_->setCurrentWidget(page); }
 void MainWindow::show_page_at(int place) { pages_->setCurrentIndex(place); }
 
 bool MainWindow::open_file(const std::filesystem::path& file) {
-  const auto opened = document_->open(file);
-  if (!opened) {
-    say(qt(opened.error()));
-    return false;
-  }
-  add_recent(file);
-  return true;
+  const auto opened = open_document(file);
+  if (!opened) say(qt(opened.error()));
+  return opened.has_value();
+}
+
+Expected<void> MainWindow::open_document(const std::filesystem::path& file) {
+  return document_->open(file).map([&] { add_recent(file); });
+}
+
+Expected<void> MainWindow::open(const std::filesystem::path& file) {
+  const DroppedFile kind = dropped_file(file);
+  if (kind != DroppedFile::document) return show_on_page(kind, file);
+  return may_leave() ? open_document(file) : Expected<void>{};
+}
+
+void MainWindow::open_or_say(const std::filesystem::path& file) {
+  if (const auto opened = open(file); !opened) say(qt(opened.error()));
+}
+
+void MainWindow::open_at_start(const std::filesystem::path& file) {
+  const auto opened = open(file);
+  if (opened) return;
+  auto* box = new QMessageBox(QMessageBox::Warning, tr("Not opened"),
+                              tr("%1\nThe example is shown instead.").arg(qt(opened.error())),
+                              QMessageBox::Ok, this);
+  box->setObjectName(QStringLiteral("not_opened"));
+  box->setAttribute(Qt::WA_DeleteOnClose);
+  box->open();
+}
+
+// Its scenario is a new document: what is saved of it is another one.
+Expected<void> MainWindow::open_sweep(const std::filesystem::path& file) {
+  auto opened = opened_sweep(file, "scenario.json");
+  if (!opened) return tl::unexpected(opened.error());
+  if (!may_leave()) return {};
+  document_->start(std::move(opened->scenario));
+  sweep_page_->show_draft(opened->draft);
+  show_page(sweep_page_);
+  return {};
 }
 
 void MainWindow::open_example() {
@@ -291,10 +332,10 @@ void MainWindow::autosave() {
 void MainWindow::say(const QString& message) { statusBar()->showMessage(message, kSayFor); }
 
 void MainWindow::choose_file() {
-  if (!may_leave()) return;
-  const QString file = QFileDialog::getOpenFileName(this, tr("Open a scenario"), QString(),
-                                                    tr("Documents (*.json)"));
-  if (!file.isEmpty()) open_file(path_of(file));
+  const QString file = QFileDialog::getOpenFileName(
+      this, tr("Open"), QString(),
+      tr("Scenarios, sweeps, traces, runs and results (*.json *.sqlite);;All files (*)"));
+  if (!file.isEmpty()) open_or_say(path_of(file));
 }
 
 // What is being typed into a field is part of the document from here on. The focus stays where it
@@ -314,19 +355,46 @@ bool MainWindow::save() {
 
 bool MainWindow::may_overwrite() {
   if (!document_->changed_on_disk()) return true;
-  const auto answer = QMessageBox::warning(
-      this, tr("Changed meanwhile"),
-      tr("%1 was changed by another program since it was read here. Saving replaces that.")
+  QMessageBox box(
+      QMessageBox::Warning, tr("Changed meanwhile"),
+      tr("%1 was changed by another program since it was read here. Saving replaces that; "
+         "reloading loses the changes made here.")
           .arg(document_->title()),
-      QMessageBox::Save | QMessageBox::Cancel, QMessageBox::Cancel);
+      QMessageBox::Save | QMessageBox::Cancel, this);
+  box.setObjectName(QLatin1String(kChangedOnDisk));
+  box.setDefaultButton(QMessageBox::Cancel);
+  const QAbstractButton* reload = box.addButton(tr("Reload"), QMessageBox::DestructiveRole);
+  const int answer = box.exec();
+  if (box.clickedButton() == reload) open_file(document_->file());
   return answer == QMessageBox::Save;
+}
+
+void MainWindow::offer_reload() {
+  const bool is_asked = findChild<QMessageBox*>(QLatin1String(kChangedOnDisk)) != nullptr;
+  if (is_asked || !document_->changed_on_disk()) return;
+  const QString loses =
+      document_->modified() ? tr(" Reloading loses the changes made here.") : QString();
+  auto* box =
+      new QMessageBox(QMessageBox::Question, tr("Changed meanwhile"),
+                      tr("%1 was changed by another program.").arg(document_->title()) + loses,
+                      QMessageBox::NoButton, this);
+  box->setObjectName(QLatin1String(kChangedOnDisk));
+  box->setAttribute(Qt::WA_DeleteOnClose);
+  const QAbstractButton* reload = box->addButton(tr("Reload"), QMessageBox::AcceptRole);
+  box->addButton(tr("Keep what is here"), QMessageBox::RejectRole);
+  connect(box, &QMessageBox::buttonClicked, this,
+          [this, reload, file = document_->file()](const QAbstractButton* button) {
+            if (button == reload) open_file(file);
+          });
+  box->open();
 }
 
 bool MainWindow::save_as() {
   end_editing();
-  const QString file = QFileDialog::getSaveFileName(
-      this, tr("Save the scenario"), path_text(document_->file()), tr("Documents (*.json)"));
-  return !file.isEmpty() && save_to(path_of(file));
+  const std::filesystem::path file = ask_where_to_save(this, {.title = tr("Save the scenario"),
+                                                              .name = path_text(document_->file()),
+                                                              .types = tr("Documents (*.json)")});
+  return !file.empty() && save_to(file);
 }
 
 bool MainWindow::may_leave() {
@@ -342,9 +410,7 @@ void MainWindow::show_recent() {
   recent_->clear();
   const QStringList files = QSettings().value(QStringLiteral("recent")).toStringList();
   for (const QString& file : files) {
-    recent_->addAction(file, this, [this, file] {
-      if (may_leave()) open_file(path_of(file));
-    });
+    recent_->addAction(file, this, [this, file] { open_or_say(path_of(file)); });
   }
   recent_->setEnabled(!files.isEmpty());
 }
@@ -401,9 +467,9 @@ void MainWindow::run_explored() {
 }
 
 void MainWindow::export_selected() {
-  const QString file = QFileDialog::getSaveFileName(this, tr("Export the scenario with this plan"),
-                                                    QString(), tr("Documents (*.json)"));
-  if (!file.isEmpty()) export_plan(*plan_page_->selected(), path_of(file));
+  const std::filesystem::path file = ask_where_to_save(
+      this, {.title = tr("Export the scenario with this plan"), .types = tr("Documents (*.json)")});
+  if (!file.empty()) export_plan(*plan_page_->selected(), file);
 }
 
 void MainWindow::closeEvent(QCloseEvent* event) {
@@ -429,23 +495,32 @@ void MainWindow::dropEvent(QDropEvent* event) {
 // A scenario is opened, a trace, measured runs and the results of a sweep are shown on their page;
 // any other document becomes part of the one that is open.
 void MainWindow::take(const std::filesystem::path& file) {
-  switch (dropped_file(file)) {
-    case DroppedFile::sweep_results:
-      sweep_->open(file);
-      return show_page(sweep_page_);
-    case DroppedFile::trace:
-      play_->open(file);
-      say(tr("%1 is opened as a trace.").arg(path_text(file)));
-      return show_page(timeline_page_);
-    case DroppedFile::measured_runs:
-      accuracy_->start({file});
-      say(tr("%1 is opened as measured runs.").arg(path_text(file)));
-      return show_page(accuracy_page_);
-    case DroppedFile::document:
-      break;
+  const DroppedFile kind = dropped_file(file);
+  const auto taken = kind == DroppedFile::document
+                         ? document_->take(file, [this] { return may_leave(); })
+                         : show_on_page(kind, file);
+  if (taken) return;
+  say(tr("%1 (scenarios and parts of them, sweeps and their results, traces, measured runs and "
+         "profiles may be dropped)")
+          .arg(qt(taken.error())));
+}
+
+// Requires: it is no document of the open scenario.
+Expected<void> MainWindow::show_on_page(DroppedFile kind, const std::filesystem::path& file) {
+  if (kind == DroppedFile::sweep) return open_sweep(file);
+  if (kind == DroppedFile::sweep_results) {
+    sweep_->open(file);
+    show_page(sweep_page_);
+  } else if (kind == DroppedFile::trace) {
+    play_->open(file);
+    say(tr("%1 is opened as a trace.").arg(path_text(file)));
+    show_page(timeline_page_);
+  } else {
+    accuracy_->start({file});
+    say(tr("%1 is opened as measured runs.").arg(path_text(file)));
+    show_page(accuracy_page_);
   }
-  const auto taken = document_->take(file, [this] { return may_leave(); });
-  if (!taken) say(qt(taken.error()));
+  return {};
 }
 
 void MainWindow::remember_layout() {

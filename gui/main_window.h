@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <memory>
 
+#include "model/expected.h"
+
 class QLabel;
 class QMenu;
 class QTabWidget;
@@ -18,6 +20,7 @@ class Execution;
 class ExecutePage;
 class Explore;
 class ExplorePage;
+class FileWatch;
 class PlanPage;
 class PlanSearch;
 class Recovery;
@@ -28,6 +31,7 @@ class StepPlay;
 class SweepPage;
 class SweepRun;
 class TimelinePage;
+enum class DroppedFile;
 struct Candidate;
 
 class MainWindow : public QMainWindow {
@@ -36,8 +40,12 @@ class MainWindow : public QMainWindow {
   explicit MainWindow(QWidget* parent = nullptr);
   ~MainWindow() override;
 
-  // A file that cannot be read is said below, and the document stays.
+  // As the document. A file that cannot be read is said below, and the document stays.
   bool open_file(const std::filesystem::path& file);
+  // Of any kind that the window shows, each on its page.
+  Expected<void> open(const std::filesystem::path& file);
+  // Who named a file that cannot be opened is told so in a dialog.
+  void open_at_start(const std::filesystem::path& file);
   void open_example();
   bool save_to(const std::filesystem::path& file);
   // The document with the plan, beside it or elsewhere.
@@ -72,9 +80,14 @@ class MainWindow : public QMainWindow {
   void autosave();
   void say(const QString& message);
   void choose_file();
+  void open_or_say(const std::filesystem::path& file);
   void take(const std::filesystem::path& file);  // that was dropped
+  Expected<void> open_document(const std::filesystem::path& file);
+  Expected<void> open_sweep(const std::filesystem::path& file);
+  Expected<void> show_on_page(DroppedFile kind, const std::filesystem::path& file);
   void end_editing();
   bool may_overwrite();  // asks where another program has written the file
+  void offer_reload();   // where another program has written it meanwhile
   bool save();
   bool save_as();
   bool may_leave();  // asks where there is something to lose
@@ -107,6 +120,7 @@ class MainWindow : public QMainWindow {
   QAction *undo_ = nullptr, *redo_ = nullptr;
   std::unique_ptr<Recovery> recovery_;
   QTimer autosave_;
+  FileWatch* watch_;
 };
 
 }  // namespace trainyard

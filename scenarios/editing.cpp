@@ -188,8 +188,10 @@ Expected<std::string> kind_at(const std::filesystem::path& file) {
   if (const auto form = form_of(*text)) return form->kind;
   const auto json = parse_json(*text);
   if (!json) {
-    return failure(fmt::format("{}: {}", shown_path(file), json.error().where),
-                   json.error().message);
+    const std::string& where = json.error().where;  // empty: of the whole file
+    return failure(
+        where.empty() ? shown_path(file) : fmt::format("{}: {}", shown_path(file), where),
+        json.error().message);
   }
   const bool config =
       json->is_object() && (json->contains("model_type") || json->contains("architectures"));

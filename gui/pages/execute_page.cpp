@@ -3,7 +3,6 @@
 #include <QApplication>
 #include <QCheckBox>
 #include <QComboBox>
-#include <QFileDialog>
 #include <QFontDatabase>
 #include <QHBoxLayout>
 #include <QHeaderView>
@@ -20,6 +19,7 @@
 
 #include "gui/charts/colours.h"
 #include "gui/pages/emphasis_delegate.h"
+#include "gui/pages/save_dialog.h"
 #include "gui/presenters/answer.h"
 #include "gui/presenters/execution/execution.h"
 #include "gui/presenters/execution/rank_model.h"
@@ -209,12 +209,13 @@ void ExecutePage::calibrate() {
 void ExecutePage::choose_destination() {
   const bool is_run = !execution_.profile().empty();
   const std::filesystem::path from = is_run ? execution_.profile() : execution_.device();
-  const QString to =
-      QFileDialog::getSaveFileName(this, is_run ? tr("Save the profile") : tr("Save the device"),
-                                   path_text(from.filename()), tr("Documents (*.json)"));
-  if (to.isEmpty()) return;
-  const auto saved = execution_.save(path_of(to));
-  Q_EMIT said(saved ? tr("Written to %1.").arg(to) : qt(saved.error()));
+  const std::filesystem::path to =
+      ask_where_to_save(this, {.title = is_run ? tr("Save the profile") : tr("Save the device"),
+                               .name = path_text(from.filename()),
+                               .types = tr("Documents (*.json)")});
+  if (to.empty()) return;
+  const auto saved = execution_.save(to);
+  Q_EMIT said(saved ? tr("Written to %1.").arg(path_text(to)) : qt(saved.error()));
 }
 
 void ExecutePage::show_hint() {

@@ -179,6 +179,17 @@ SweepDraft SweepForm::draft() const {
   return draft;
 }
 
+void SweepForm::set_draft(const SweepDraft& draft) {
+  axes_->set_axes(draft.axes);
+  combine_->setCurrentIndex(combine_->findData(int(draft.combine)));
+  evaluate_->setCurrentIndex(evaluate_->findData(int(draft.evaluate)));
+  if (draft.combine == Combination::random) {
+    samples_->setValue(static_cast<int>(draft.samples));
+    seed_->setValue(static_cast<int>(draft.seed));
+  }
+  where_->setText(qt(draft.where));
+}
+
 void SweepForm::show_verdict(const QString& verdict) { verdict_->setText(verdict); }
 
 }  // namespace trainyard

@@ -20,6 +20,7 @@ class SweepForm : public QWidget {
   explicit SweepForm(QWidget* parent = nullptr);
 
   SweepDraft draft() const;
+  void set_draft(const SweepDraft& draft);
   SweepAxes& axes() { return *axes_; }
   void show_verdict(const QString& verdict);
 

@@ -19,6 +19,7 @@
 
 #include "gui/charts/heat_map.h"
 #include "gui/charts/line_chart.h"
+#include "gui/pages/save_dialog.h"
 #include "gui/pages/sweep_form.h"
 #include "gui/presenters/document/scenario_document.h"
 #include "gui/presenters/sweep/sweep_figures.h"
@@ -219,18 +220,23 @@ SweepQuestion SweepPage::question() const {
           .draft = form_->draft()};
 }
 
+void SweepPage::show_draft(const SweepDraft& draft) { form_->set_draft(draft); }
+
 void SweepPage::choose_results() {
-  const QString file = QFileDialog::getSaveFileName(
-      this, tr("Results; a file of the same sweep goes on"), QStringLiteral("results.sqlite"),
-      result_files(), nullptr, QFileDialog::DontConfirmOverwrite);
-  if (!file.isEmpty()) run_.start(question(), path_of(file));
+  const std::filesystem::path file =
+      ask_where_to_save(this, {.title = tr("Results; a file of the same sweep goes on"),
+                               .name = QStringLiteral("results.sqlite"),
+                               .types = result_files(),
+                               .goes_on = true});
+  if (!file.empty()) run_.start(question(), file);
 }
 
 void SweepPage::choose_document() {
-  const QString file =
-      QFileDialog::getSaveFileName(this, tr("Save the sweep as a document"),
-                                   QStringLiteral("sweep.json"), tr("Documents (*.json)"));
-  if (!file.isEmpty()) run_.save(question(), path_of(file));
+  const std::filesystem::path file =
+      ask_where_to_save(this, {.title = tr("Save the sweep as a document"),
+                               .name = QStringLiteral("sweep.json"),
+                               .types = tr("Documents (*.json)")});
+  if (!file.empty()) run_.save(question(), file);
 }
 
 void SweepPage::open_results() {

@@ -20,6 +20,7 @@ class HeatMap;
 class LineChart;
 class ScenarioDocument;
 class SweepForm;
+struct SweepDraft;
 class SweepRun;
 class SweepTable;
 struct CellChoice;
@@ -29,6 +30,8 @@ class SweepPage : public QWidget {
   Q_OBJECT
  public:
   SweepPage(ScenarioDocument& document, SweepRun& run, QWidget* parent = nullptr);
+
+  void show_draft(const SweepDraft& draft);
 
  private:
   QWidget* make_builder();

@@ -12,6 +12,7 @@
 #include <QVBoxLayout>
 
 #include "gui/charts/gantt.h"
+#include "gui/pages/save_dialog.h"
 #include "gui/pages/search_line.h"
 #include "gui/presenters/answer.h"
 #include "gui/presenters/document/scenario_document.h"
@@ -233,10 +234,11 @@ void TimelinePage::choose_trace() {
 }
 
 void TimelinePage::choose_export() {
-  const QString file = QFileDialog::getSaveFileName(
-      this, tr("Export the timeline"), QStringLiteral("timeline.json"),
-      tr("Trace for Perfetto (*.json);;Picture (*.png);;Drawing (*.svg)"));
-  if (!file.isEmpty()) export_to(path_of(file));
+  const std::filesystem::path file = ask_where_to_save(
+      this, {.title = tr("Export the timeline"),
+             .name = QStringLiteral("timeline.json"),
+             .types = tr("Trace for Perfetto (*.json);;Picture (*.png);;Drawing (*.svg)")});
+  if (!file.empty()) export_to(file);
 }
 
 }  // namespace trainyard

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "scenarios/fields/documents.h"
 #include "scenarios/form.h"
+#include "scenarios/scenario_text.h"
 #include "scenarios/sweep/point_reader.h"
 
 namespace trainyard {
@@ -65,6 +67,66 @@ Expected<Json> vary_json(const std::vector<DraftAxis>& axes) {
   return vary;
 }
 
+std::string typed_value(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : json_line(value);
+}
+
+Expected<DraftAxis> typed_axis(const AxisDocument& axis) {
+  DraftAxis typed{.key = axis.key, .steps = axis.steps, .scale = axis.scale};
+  if (!axis.from.is_null()) {
+    typed.values = typed_value(axis.from) + " .. " + typed_value(axis.to);
+    return typed;
+  }
+  const Json list = Json(axis.values);
+  typed.values = json_line(list);
+  if (is_range(typed.values)) {
+    return failure(axis.key, "found two dots in a value; allowed in a window: values without");
+  }
+  // A list of one list keeps its brackets: they would be taken for those of the values.
+  if (list.size() == 1 && list.front().is_array()) return typed;
+  typed.values.clear();
+  for (const Json& value : list) {
+    typed.values += (typed.values.empty() ? "" : ", ") + json_line(value);
+  }
+  return typed;
+}
+
+Expected<std::vector<DraftAxis>> typed_axes(const std::vector<AxisDocument>& vary) {
+  std::vector<DraftAxis> axes;
+  for (const AxisDocument& entry : vary) {
+    const auto together = entry.zip.empty() ? std::span(&entry, 1) : std::span(entry.zip);
+    for (const AxisDocument& axis : together) {
+      auto typed = typed_axis(axis);
+      if (!typed) return tl::unexpected(typed.error());
+      typed->with_previous = &axis != &together.front();
+      axes.push_back(*std::move(typed));
+    }
+  }
+  return axes;
+}
+
+std::string joined_conditions(const std::vector<std::string>& where) {
+  if (where.size() == 1) return where.front();
+  std::string all;
+  for (const std::string& condition : where) {
+    all += (all.empty() ? "(" : " and (") + condition + ")";
+  }
+  return all;
+}
+
+// What is of a document alone.
+Expected<void> check_is_drafted(const SweepDocument& sweep) {
+  const auto refused = [](const char* where, const char* found, const char* allowed) {
+    return failure(where, std::string("found ") + found + "; allowed in a window: " + allowed);
+  };
+  if (!sweep.overrides.empty()) return refused("/overrides", "a CSV file", "vary");
+  if (sweep.evaluate == Evaluation::run) return refused("/evaluate", "run", "what needs no device");
+  if (sweep.objective != Objective::step_time) {
+    return refused("/objective", "another objective", "step-time");
+  }
+  return {};
+}
+
 class KeyList {
  public:
   // Keys of the section, and of those inside it.
@@ -120,6 +182,26 @@ Expected<Sweep> drafted_sweep(std::string_view text, const std::filesystem::path
   document["vary"] = *std::move(vary);
   if (!draft.where.empty()) document["where"] = Json::array({draft.where});
   return sweep_of_text(text_of(document), "", file);
+}
+
+Expected<OpenedSweep> opened_sweep(const std::filesystem::path& file,
+                                   const std::filesystem::path& destination) {
+  const auto sweep = read_sweep(file);
+  if (!sweep) return tl::unexpected(sweep.error());
+  const SweepDocument& document = sweep->document;
+  auto axes = check_is_drafted(document).and_then([&] { return typed_axes(document.vary); });
+  if (!axes) return failure(file.string() + ": " + axes.error().where, axes.error().message);
+  Json scenario = {{"trainyard", "scenario/1"}};
+  scenario.update(document.scenario.is_object() ? document.scenario : sweep->base);
+  return scenario_at(text_of(scenario), file, destination).map([&](std::string text) {
+    return OpenedSweep{.scenario = std::move(text),
+                       .draft = {.axes = *std::move(axes),
+                                 .combine = document.combine,
+                                 .samples = document.samples,
+                                 .seed = document.seed,
+                                 .evaluate = document.evaluate,
+                                 .where = joined_conditions(document.where)}};
+  });
 }
 
 const std::vector<SweepKey>& sweep_keys() {

@@ -34,6 +34,15 @@ bool is_range(std::string_view values);
 Expected<Sweep> drafted_sweep(std::string_view text, const std::filesystem::path& file,
                               const SweepDraft& draft);
 
+// A sweep document taken apart again.
+struct OpenedSweep {
+  std::string scenario;  // the text of a document at the destination that was asked for
+  SweepDraft draft;
+};
+// Fails where the document says what no draft can.
+Expected<OpenedSweep> opened_sweep(const std::filesystem::path& file,
+                                   const std::filesystem::path& destination);
+
 // A key that a sweep can vary, from the tables of fields.
 struct SweepKey {
   std::string name;  // dotted

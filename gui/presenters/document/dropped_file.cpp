@@ -16,6 +16,7 @@ DroppedFile dropped_file(const std::filesystem::path& file) {
   if (!QFileInfo(begin).isFile() || !begin.open(QIODevice::ReadOnly)) return DroppedFile::document;
   const QByteArray head = begin.read(kHead).trimmed();
   if (head.contains("\"traceEvents\"")) return DroppedFile::trace;
+  if (head.contains("\"sweep/1\"")) return DroppedFile::sweep;
   const bool is_list = head.startsWith('[');
   return is_list || head.contains("\"profile/1\"") ? DroppedFile::measured_runs
                                                    : DroppedFile::document;

@@ -1,5 +1,5 @@
-// What a file that is dropped on the window is for, by how it begins. Nothing is checked here: who
-// opens it says what is wrong with it.
+// What a file that is dropped on the window, or opened in it, is for, by how it begins. Nothing is
+// checked here: who opens it says what is wrong with it.
 #pragma once
 
 #include <filesystem>
@@ -8,6 +8,7 @@ namespace trainyard {
 
 enum class DroppedFile {
   document,       // of the open scenario, or a scenario
+  sweep,          // a document of one
   sweep_results,  // of a sweep
   measured_runs,  // a profile, or a list of scenarios that were measured
   trace,

@@ -84,6 +84,43 @@ TEST(SweepDraft, IsRefusedWithTheAxisAndTheValue) {
   EXPECT_FALSE(drafted_sweep("[]", "a.json", {}).has_value());
 }
 
+// What is built of a document again asks for the same points.
+TEST(SweepDraft, OfADocumentIsTheDocument) {
+  for (const std::string keys :
+       {R"("vary": [{"key": "plan.tensor_parallel", "values": [1, 2, 4]},
+          {"key": "cluster.node.nic_bandwidth", "from": "100 Gbit/s", "to": "800 Gbit/s",
+           "steps": 4, "scale": "geometric"}],
+          "where": ["plan.tensor_parallel > 1 or cluster.nodes > 2", "plan.tensor_parallel < 4"])",
+        R"("vary": [{"zip": [{"key": "/cluster/node", "values": ["dgx-h100-80gb", "dgx-a100-80gb"]},
+          {"key": "cluster.nodes", "values": [4, 8]}]}], "combine": "one-at-a-time")",
+        R"("vary": [{"key": "cluster.nodes", "from": 1, "to": 64}],
+          "combine": "random", "samples": 5, "seed": 3, "evaluate": "plan")"}) {
+    const auto file = write_sweep_file("opened.json", sweep_text(keys));
+    const auto opened = opened_sweep(file, sweep_folder() / "scenario.json");
+    ASSERT_TRUE(opened.has_value()) << opened.error().where << ": " << opened.error().message;
+    const auto again =
+        drafted_sweep(opened->scenario, sweep_folder() / "scenario.json", opened->draft);
+    ASSERT_TRUE(again.has_value()) << again.error().where << ": " << again.error().message;
+    const auto sweep = read_sweep(file);
+    EXPECT_EQ(all_overrides(*again), all_overrides(*sweep)) << keys;
+    EXPECT_EQ(again->base, sweep->base) << keys;
+    EXPECT_EQ(again->document.evaluate, sweep->document.evaluate) << keys;
+  }
+}
+
+TEST(SweepDraft, OfADocumentThatNoWindowShowsIsRefused) {
+  for (const auto& [keys, word] :
+       {std::pair(R"("vary": [{"key": "cluster.nodes", "values": [4]}], "evaluate": "run")", "run"),
+        std::pair(R"("vary": [{"key": "cluster.nodes", "values": [4]}], "objective": "cost")",
+                  "objective"),
+        std::pair(R"("vary": [{"key": "name", "values": ["a..b"]}])", "two dots")}) {
+    const auto opened = opened_sweep(write_sweep_file("opened.json", sweep_text(keys)), "a.json");
+    ASSERT_FALSE(opened.has_value()) << keys;
+    EXPECT_THAT(opened.error().message, HasSubstr("allowed in a window")) << keys;
+    EXPECT_THAT(opened.error().where + opened.error().message, HasSubstr(word)) << keys;
+  }
+}
+
 // Whatever the table of keys offers, a sweep can look up.
 TEST(SweepDraft, OffersKeysThroughNames) {
   std::vector<std::string> names;
