@@ -22,7 +22,7 @@ constexpr std::array kColours = {
     Named{"pipeline", 0xffe34948, 0xffe66767},
     Named{"data_parallel", 0xff4a3aa7, 0xff9085e9},
     Named{"optimizer", 0xff1baf7a, 0xff199e70},
-    Named{"recompute", 0xff5598e7, 0xff5598e7},
+    Named{"recompute", 0xff22a6c4, 0xff3fbcd8},
     Named{"offload", 0xff7a5230, 0xffb08968},
     Named{"launch", 0xff008300, 0xff33a033},
     Named{"bubble", 0xffb4b2aa, 0xff6b6a66},
@@ -30,7 +30,7 @@ constexpr std::array kColours = {
     Named{"parameters", 0xff2a78d6, 0xff3987e5},
     Named{"gradients", 0xffeb6834, 0xffd95926},
     Named{"activations", 0xffeda100, 0xffc98500},
-    Named{"recomputation", 0xff5598e7, 0xff5598e7},  // as its time
+    Named{"recomputation", 0xff22a6c4, 0xff3fbcd8},  // as its time
     Named{"logits", 0xffe87ba4, 0xffd55181},
     Named{"buffers", 0xff4a3aa7, 0xff9085e9},
     Named{"runtime", 0xff898781, 0xff898781},

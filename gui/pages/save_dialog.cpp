@@ -48,7 +48,7 @@ std::filesystem::path ask_where_to_save(QWidget* parent, const SaveQuestion& que
   dialog.setNameFilters(question.types.split(QStringLiteral(";;")));
   dialog.setOption(QFileDialog::DontConfirmOverwrite);  // its name may not be whole yet
   const QFileInfo proposed(question.name);
-  if (proposed.isAbsolute()) dialog.setDirectory(proposed.absolutePath());
+  if (question.name.contains(QLatin1Char('/'))) dialog.setDirectory(proposed.absolutePath());
   dialog.selectFile(proposed.fileName());
   while (dialog.exec() == QDialog::Accepted) {
     const QString file =

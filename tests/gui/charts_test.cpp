@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <set>
 
 #include "gui/charts/colours.h"
@@ -17,7 +18,15 @@ namespace {
 TEST(Colours, HaveOneMeaningEach) {
   for (const bool dark : {false, true}) {
     EXPECT_EQ(colour_of("recomputation", dark), colour_of("recompute", dark));
-    EXPECT_NE(colour_of("recomputation", dark), colour_of("embedding_head", dark));
+    const QColor ours = colour_of("recomputation", dark);
+    for (const char* beside : {"compute", "embedding_head", "optimizer", "parameters", "gradients",
+                               "activations", "logits", "buffers", "forward", "backward"}) {
+      const QColor other = colour_of(beside, dark);
+      const int apart = std::abs(ours.red() - other.red()) +
+                        std::abs(ours.green() - other.green()) +
+                        std::abs(ours.blue() - other.blue());
+      EXPECT_GT(apart, 60) << beside << (dark ? ", dark" : ", light");
+    }
   }
 }
 
