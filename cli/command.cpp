@@ -9,6 +9,7 @@
 #include <map>
 
 #include "executor/backend.h"
+#include "executor/host/standard_error.h"
 
 namespace trainyard {
 namespace {
@@ -80,7 +81,7 @@ int fail(const Error& error, int status) {
   std::string line =
       error.where.empty() ? error.message : fmt::format("{}: {}", error.where, error.message);
   std::replace(line.begin(), line.end(), '\n', ' ');
-  fmt::print(stderr, "trainyard: {}\n", line);
+  to_stderr(fmt::format("trainyard: {}\n", line));
   return status;
 }
 

@@ -1,5 +1,8 @@
 // The command `trainyard`: chooses the subcommand, runs it, and turns whatever happens into an exit
 // status (design §4).
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <exception>
 #include <new>
 #include <string>
@@ -47,6 +50,16 @@ std::string unknown_subcommand(const CLI::App& app) {
   return words.empty() || allowed.empty() ? "" : not_among(words.front(), allowed);
 }
 
+// Where stderr is closed the next file that is opened would take its number, and what is said would
+// be written into that.
+void keep_stderr_apart() {
+  if (::fcntl(STDERR_FILENO, F_GETFD) != -1) return;
+  const int nowhere = ::open("/dev/null", O_WRONLY);
+  if (nowhere < 0 || nowhere == STDERR_FILENO) return;
+  ::dup2(nowhere, STDERR_FILENO);
+  ::close(nowhere);
+}
+
 int run(int argc, char** argv) {
   CLI::App app(
       "Plans the training of large models: how to split it, how long a step takes, whether "
@@ -76,6 +89,7 @@ int run(int argc, char** argv) {
 }  // namespace trainyard
 
 int main(int argc, char** argv) {
+  trainyard::keep_stderr_apart();
   try {
     return trainyard::run(argc, argv);
   } catch (const std::bad_alloc&) {

@@ -8,6 +8,7 @@
 #include "cli/text/columns.h"
 #include "cli/text/style.h"
 #include "cli/text/table.h"
+#include "executor/host/standard_error.h"
 #include "scenarios/rank_status.h"
 
 namespace trainyard {
@@ -26,7 +27,7 @@ Progress::Progress(std::string what, ProgressForm form)
 
 Progress::~Progress() {
   if (shown_) {
-    fmt::print(stderr, "\r\x1b[K");
+    to_stderr("\r\x1b[K");
   }
 }
 
@@ -36,12 +37,12 @@ void Progress::show(double fraction) {
   }
   next_ = Clock::now() + kRefresh;
   if (form_ == ProgressForm::lines) {
-    fmt::print(stderr, "{}\n", progress_line(fraction));
+    to_stderr(fmt::format("{}\n", progress_line(fraction)));
     return;
   }
   shown_ = true;
-  fmt::print(stderr, "\r\x1b[K{}  {} %  {}", what_, pad_left(percent(fraction), 5),
-             bar(fraction, 30));
+  to_stderr(fmt::format("\r\x1b[K{}  {} %  {}", what_, pad_left(percent(fraction), 5),
+                        bar(fraction, 30)));
 }
 
 }  // namespace trainyard

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cstdio>
 
+#include "executor/host/standard_error.h"
 #include "executor/supervision/whereabouts.h"
 #include "scenarios/rank_status.h"
 
@@ -60,7 +60,7 @@ void RankReporter::say(Boards& boards) const {
         board ? status_of(*board, described_)
               : RankStatus{.rank = rank, .state = std::string(state_name(RankState::absent))});
   }
-  fmt::print(stderr, "{}\n", rank_status_line(ranks));
+  to_stderr(fmt::format("{}\n", rank_status_line(ranks)));
 }
 
 }  // namespace trainyard

@@ -20,6 +20,7 @@
 #include "cli/run_profile.h"
 #include "cli/text/csv.h"
 #include "executor/host/machine_memory.h"
+#include "executor/host/standard_error.h"
 #include "executor/scale_down.h"
 #include "executor/supervision/start.h"
 #include "executor/supervision/supervisor.h"
@@ -72,7 +73,7 @@ Expected<Question> scaled_down(RunOptions& options, const Question& question, co
   auto smaller = scale_down(question.job.job, request_of(plan), plan, options.ranks);
   if (!smaller) return tl::unexpected(smaller.error());
   for (const std::string& change : smaller->changes) {
-    fmt::print(stderr, "scaled down: {}\n", change);
+    to_stderr(fmt::format("scaled down: {}\n", change));
   }
   options.scaled_down = fmt::format("{}", fmt::join(smaller->changes, ", "));
   Question out{question.scenario, prepare(smaller->job)};

@@ -8,6 +8,8 @@
 #include <thread>
 #include <utility>
 
+#include "executor/host/standard_error.h"
+
 namespace trainyard {
 namespace {
 
@@ -47,7 +49,7 @@ EndWatch::EndWatch(const sigset_t& signals, std::function<void()> leave)
       if (signal > 0) state->end("the rank was told to end", 128 + signal);
       if (!state->hangs()) continue;
       const Verdict verdict = state->rank->hanging();
-      if (verdict.is_own) fmt::print(stderr, "trainyard: {}\n", verdict.sentence);
+      if (verdict.is_own) to_stderr(fmt::format("trainyard: {}\n", verdict.sentence));
       state->end(verdict.sentence, kFailed);
     }
   }).detach();

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "executor/cpu/socket_transport.h"
+#include "executor/host/standard_error.h"
 #include "executor/host/temporary_folder.h"
 #include "executor/supervision/diagnosis.h"
 #include "executor/supervision/end_watch.h"
@@ -253,11 +254,11 @@ Expected<RankResult> ended(const MpiWorld& mpi, const RankWorld& world,
   if (world.started.folder) return result;
   if (result && (result->failure.empty() || result->is_said)) return result;
   if (result) {
-    fmt::print(stderr, "trainyard: {}\n", result->failure);
+    to_stderr(fmt::format("trainyard: {}\n", result->failure));
   } else {
     const Error& error = result.error();
-    fmt::print(stderr, "trainyard: rank {}: {}{}{}\n", mpi.rank(), error.where,
-               error.where.empty() ? "" : ": ", error.message);
+    to_stderr(fmt::format("trainyard: rank {}: {}{}{}\n", mpi.rank(), error.where,
+                          error.where.empty() ? "" : ": ", error.message));
   }
   world.folder.remove();
   MpiWorld::abort(kRankFailed);
