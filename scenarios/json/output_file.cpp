@@ -1,10 +1,12 @@
 #include "scenarios/json/output_file.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cerrno>
+#include <chrono>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "scenarios/json/file.h"
@@ -13,19 +15,48 @@ namespace trainyard {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+// A reader that was started beside the program may be later than it. An open that waits for one
+// would wait for ever, and go on after Ctrl-C.
+constexpr std::chrono::seconds kReaderComes(5);
+constexpr std::chrono::milliseconds kLookEach(10);
+
+std::FILE* open_pipe(const fs::path& pipe) {
+  const auto end = std::chrono::steady_clock::now() + kReaderComes;
+  int opened = ::open(pipe.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+  while (opened < 0 && errno == ENXIO && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(kLookEach);
+    opened = ::open(pipe.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+  }
+  if (opened < 0) return nullptr;
+  ::fcntl(opened, F_SETFL, ::fcntl(opened, F_GETFL) & ~O_NONBLOCK);
+  return ::fdopen(opened, "wb");
+}
+
+tl::unexpected<Error> not_written(const fs::path& file, std::string_view why) {
+  return failure(file.string(), fmt::format("cannot be written: {}", why));
+}
+
+}  // namespace
+
 OutputFile::OutputFile(fs::path file, fs::path temporary)
-    : file_(std::move(file)),
-      temporary_(std::move(temporary)),
-      stream_(temporary_.empty() ? file_ : temporary_, std::ios::binary) {}
+    : file_(std::move(file)), temporary_(std::move(temporary)) {
+  std::error_code ignored;
+  const fs::path& written = temporary_.empty() ? file_ : temporary_;
+  stream_.reset(fs::is_fifo(written, ignored) ? open_pipe(written)
+                                              : std::fopen(written.c_str(), "wb"));
+}
 
 OutputFile::OutputFile(OutputFile&& other) noexcept
     : file_(std::move(other.file_)),
       temporary_(std::exchange(other.temporary_, {})),
-      stream_(std::move(other.stream_)) {}
+      stream_(std::move(other.stream_)),
+      failed_(other.failed_) {}
 
 OutputFile::~OutputFile() {
   if (temporary_.empty()) return;
-  stream_.close();
+  stream_.reset();
   std::error_code ignored;
   fs::remove(temporary_, ignored);
 }
@@ -42,17 +73,18 @@ Expected<OutputFile> OutputFile::open(const fs::path& file) {
   OutputFile output(
       target, replaced ? fmt::format("{}.{}.tmp", target.string(), ::getpid()) : std::string());
   if (output.stream_) return output;
-  return failure(file.string(), fmt::format("cannot be written: {}", reason_of(errno)));
+  const bool unread = fs::is_fifo(there) && errno == ENXIO;
+  return not_written(file, unread ? "nobody reads it" : reason_of(errno));
 }
 
 Expected<void> OutputFile::finish() {
-  stream_.close();
-  if (!stream_)
-    return failure(file_.string(), fmt::format("cannot be written: {}", reason_of(errno)));
+  const bool closed = std::fclose(stream_.release()) == 0;
+  if (!closed && failed_ == 0) failed_ = errno;
+  if (failed_ != 0) return not_written(file_, reason_of(failed_));
   if (temporary_.empty()) return {};
   std::error_code error;
   fs::rename(temporary_, file_, error);
-  if (error) return failure(file_.string(), fmt::format("cannot be written: {}", error.message()));
+  if (error) return not_written(file_, error.message());
   temporary_.clear();
   return {};
 }
@@ -62,7 +94,7 @@ Expected<void> check_writable(const fs::path& file) {
   const fs::file_status there = fs::status(file, ignored);
   if (fs::is_fifo(there) || fs::is_character_file(there)) {
     if (::access(file.c_str(), W_OK) == 0) return {};
-    return failure(file.string(), fmt::format("cannot be written: {}", reason_of(errno)));
+    return not_written(file, reason_of(errno));
   }
   return OutputFile::open(file).map([](const OutputFile&) {});
 }

@@ -1,8 +1,10 @@
 // Writing a file whole or not at all.
 #pragma once
 
+#include <cerrno>
+#include <cstdio>
 #include <filesystem>
-#include <fstream>
+#include <memory>
 #include <string_view>
 
 #include "model/expected.h"
@@ -13,21 +15,28 @@ namespace trainyard {
 // when it is complete and removed when it is given up.
 class OutputFile {
  public:
+  // A pipe that nobody reads is an error, after some seconds.
   static Expected<OutputFile> open(const std::filesystem::path& file);
   OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&&) = delete;
   ~OutputFile();
 
+  // What fails is said by finish().
   void write(std::string_view text) {
-    stream_.write(text.data(), static_cast<std::streamsize>(text.size()));
+    const bool whole = std::fwrite(text.data(), 1, text.size(), stream_.get()) == text.size();
+    if (!whole && failed_ == 0) failed_ = errno;
   }
   Expected<void> finish();
 
  private:
+  struct Close {
+    void operator()(std::FILE* stream) const { std::fclose(stream); }
+  };
   OutputFile(std::filesystem::path file, std::filesystem::path temporary);
 
   std::filesystem::path file_, temporary_;  // the latter empty: there is none any more
-  std::ofstream stream_;
+  std::unique_ptr<std::FILE, Close> stream_;
+  int failed_ = 0;  // errno of what failed first
 };
 
 // Before work whose results are to go there: whether a file can be written, as far as can be known
