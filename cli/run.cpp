@@ -417,6 +417,13 @@ std::vector<std::string> rank_arguments(const RunOptions& options) {
   return list;
 }
 
+// As it is given where it has no canonical path, as a pipe that /dev/stdout stands for.
+fs::path canonical_or_given(const fs::path& file) {
+  std::error_code none;
+  const fs::path canonical = fs::weakly_canonical(file, none);
+  return none ? file : canonical;
+}
+
 Expected<void> check_outputs(const RunOptions& options) {
   for (const fs::path& file : {options.profile, options.trace}) {
     if (file.empty()) continue;
@@ -427,9 +434,7 @@ Expected<void> check_outputs(const RunOptions& options) {
     }
   }
   const bool both = !options.profile.empty() && !options.trace.empty();
-  if (!both || fs::weakly_canonical(options.profile) != fs::weakly_canonical(options.trace)) {
-    return {};
-  }
+  if (!both || canonical_or_given(options.profile) != canonical_or_given(options.trace)) return {};
   return failure("command line", fmt::format("found {} as --output and as --trace; allowed: a "
                                              "file each",
                                              options.profile.string()));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <system_error>
 #include <utility>
 
 #include "model/workload/flop.h"
@@ -41,15 +42,22 @@ Expected<Scenario> read_value(Json value, const Place& place) {
   return scenario;
 }
 
-// A relative path of the original, as a document in `folder` must write it.
+// A relative path of the original, as a document in `folder` must write it; no folder: in full.
 void rebase(Json& text, const fs::path& original_folder, const fs::path& folder) {
   const fs::path path = text.get<std::string>();
   if (path.is_absolute()) return;
-  text = fs::proximate(original_folder / path, folder).string();
+  const fs::path whole = fs::absolute(original_folder / path);
+  text = (folder.empty() ? whole.lexically_normal() : fs::proximate(whole, folder)).string();
+}
+
+// Empty where a document has none, as behind a pipe that /dev/stdout stands for.
+fs::path folder_of(const fs::path& destination) {
+  std::error_code none;
+  return fs::weakly_canonical(fs::absolute(destination), none).parent_path();
 }
 
 void rebase_references(Json& value, const Document& original, const fs::path& destination) {
-  const fs::path folder = fs::weakly_canonical(fs::absolute(destination)).parent_path();
+  const fs::path folder = folder_of(destination);
   visit_references(scenario_section().spec(), value, [&](std::string_view kind, Json& text) {
     const bool catalogued =
         !kind.empty() && find_in_catalog(kind, text.get<std::string>()) != nullptr;

@@ -15,6 +15,9 @@ using ::testing::HasSubstr;
 
 const fs::path kTiny = fs::path(TRAINYARD_SOURCE) / "scenarios/examples/tiny-llama-1-rank.json";
 
+// Before the program: its stdout is a pipe, which has no path.
+constexpr const char* kThroughAPipe = R"(sh -c '"$@" | cat' run)";
+
 TEST(Streams, EndAsEverWhereNobodyCanReadTheErrors) {
   for (const char* nowhere : {" 2>&-", " 2>/dev/full"}) {
     EXPECT_EQ(run_trainyard(std::string("estimate /absent.json") + nowhere).status, 2) << nowhere;
@@ -38,6 +41,26 @@ TEST(Streams, GiveUpAPipeThatNobodyReads) {
     EXPECT_EQ(lines_of(ran.err).size(), 1u) << ran.err;
     EXPECT_THAT(ran.err, HasSubstr("pipe: cannot be written: nobody reads it"));
   }
+}
+
+// A pipe has no folder that its document's files could be named from.
+TEST(Streams, TakeAPlanThatNamesItsFilesInFull) {
+  const fs::path model = write_scratch("model.json", R"({ "trainyard": "model/1", "name": "small",
+    "layers": 4, "hidden_size": 512, "attention_heads": 8, "vocabulary": 1024 })");
+  const fs::path scenario = write_scratch("scenario.json", R"({ "trainyard": "scenario/1",
+    "model": "model.json", "cluster": { "node": "dgx-h100-80gb", "nodes": 1 },
+    "training": { "global_batch": 8, "sequence_length": 128 } })");
+  const Ran ran =
+      run_trainyard("plan --format csv --out /dev/stdout " + quoted(scenario), kThroughAPipe);
+  EXPECT_EQ(ran.err, "");
+  EXPECT_THAT(ran.out, HasSubstr("\"model\": \"" + model.string() + "\""));
+}
+
+TEST(Streams, TakeTheProfileOfARun) {
+  const Ran ran = run_trainyard("run --steps 1 -o /dev/stdout --trace /dev/null " + quoted(kTiny),
+                                kThroughAPipe);
+  EXPECT_EQ(ran.err, "");
+  EXPECT_THAT(ran.out, HasSubstr("profile/1"));
 }
 
 }  // namespace
