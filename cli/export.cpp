@@ -100,6 +100,7 @@ void add_kind(CLI::App& parent, Action& action, const ExportKind& kind) {
       ->required();
   command->add_option("-o,--out", options->out, "the folder to write to")
       ->required()
+      ->check(names_a_file)
       ->type_name("DIR");
   add_format(*command, options->format);
   add_example(*command, fmt::format("trainyard export {} scenarios/cases/{}.json -o exported",

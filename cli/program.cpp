@@ -3,7 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
+#include <cstdint>
 #include <memory>
+#include <system_error>
 
 #include "cli/command.h"
 #include "cli/interrupt.h"
@@ -17,7 +20,7 @@ namespace {
 
 struct ProgramOptions {
   std::filesystem::path file;
-  int rank = 0;
+  std::int64_t rank = 0;
   Format format = Format::text;
 };
 
@@ -33,6 +36,15 @@ Expected<Program> program_of(const ProgramOptions& options, const Question& ques
   });
 }
 
+// CLI11 takes "" for 0, and does not say what is allowed.
+std::string names_a_rank(const std::string& text) {
+  std::int64_t number = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, wrong] = std::from_chars(text.data(), end, number);
+  if (wrong == std::errc() && rest == end) return {};
+  return fmt::format("found \"{}\", allowed the number of a rank of the plan, from 0", text);
+}
+
 int run(const ProgramOptions& options) {
   const auto question = read_question(options.file);
   if (!question) return fail(question.error());
@@ -42,10 +54,11 @@ int run(const ProgramOptions& options) {
   const auto program = program_of(options, *question, *plan);
   if (!program) return fail(program.error());
   const RankLayout layout(*plan, question->job.job.model.kv_heads);
-  const RankProgram of{*program, layout, options.rank};
+  const int rank = static_cast<int>(options.rank);
+  const RankProgram of{*program, layout, rank};
   switch (options.format) {
     case Format::json:
-      return print(program_json(question->scenario, *plan, *program, layout, options.rank), kDone);
+      return print(program_json(question->scenario, *plan, *program, layout, rank), kDone);
     case Format::csv:
       return print(csv_text(program_rows(of)), kDone);
     case Format::text:
@@ -61,7 +74,9 @@ void add_program(CLI::App& app, Action& action) {
       app.add_subcommand("program", "the operations of one rank in one step of the plan");
   auto options = std::make_shared<ProgramOptions>();
   add_scenario(*command, options->file);
-  command->add_option("--rank", options->rank, "whose operations, from 0")->required();
+  command->add_option("--rank", options->rank, "whose operations, from 0")
+      ->required()
+      ->check(names_a_rank);
   add_format(*command, options->format);
   add_example(*command,
               "trainyard program scenarios/examples/llama-3.1-405b-2048-h100.json --rank 0");

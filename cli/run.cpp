@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <system_error>
 
 #include "cli/command.h"
 #include "cli/cuda_program.h"
@@ -375,12 +376,12 @@ int supervise(const RunOptions& options, const Question& question, const Setting
                 launched->interrupted);
 }
 
-// CLI11's ranges let "nan" through.
+// CLI11's ranges let "nan" through. What no double holds leaves the rate as it was.
 std::string learning_rate(const std::string& text) {
   double rate = 0;
   const char* end = text.data() + text.size();
-  const bool is_number = std::from_chars(text.data(), end, rate).ptr == end;
-  if (is_number && rate >= 0 && rate <= kMostLearningRate) return {};
+  const auto [rest, wrong] = std::from_chars(text.data(), end, rate);
+  if (wrong == std::errc() && rest == end && rate >= 0 && rate <= kMostLearningRate) return {};
   return fmt::format("found \"{}\", allowed a number from 0 to {}", text, kMostLearningRate);
 }
 

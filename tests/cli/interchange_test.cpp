@@ -41,6 +41,13 @@ INSTANTIATE_TEST_SUITE_P(All, ImportKinds,
                            return name;
                          });
 
+TEST(ExportCommand, RefusesAFolderWithoutAName) {
+  const Ran ran = run_trainyard("export megatron " + quoted(small_scenario()) + " -o ''");
+  EXPECT_EQ(ran.status, 2);
+  EXPECT_THAT(lines_of(ran.err), SizeIs(1)) << ran.err;
+  EXPECT_THAT(ran.err, HasSubstr("--out: found \"\", allowed "));
+}
+
 TEST(ExportCommand, RefusesGroupsOfUnlikeNodesByTheTargetsName) {
   const std::string file = unlike_groups(2).string();
   for (const auto& [kind, name] : {std::pair("megatron", "Megatron-LM"),

@@ -54,13 +54,17 @@ TEST(ProgramCommand, GivesTheSameListAsJsonAndCsv) {
 }
 
 TEST(ProgramCommand, RefusesARankThatDoesNotExist) {
-  for (const char* options : {"--rank 8", "--rank -1"}) {
+  for (const char* options : {"--rank 8", "--rank -1", "--rank 2147483648"}) {
     const Ran ran = run_trainyard(program(eight_ranks(), options));
     EXPECT_EQ(ran.status, 2);
     EXPECT_EQ(ran.out, "");
     EXPECT_NE(ran.err.find("allowed 0 to 7"), std::string::npos) << ran.err;
   }
-  EXPECT_EQ(run_trainyard(program(eight_ranks(), "--rank one")).status, 2);
+  for (const char* rank : {"''", "one", "1e3", "99999999999999999999"}) {
+    const Ran ran = run_trainyard(program(eight_ranks(), std::string("--rank ") + rank));
+    EXPECT_EQ(ran.status, 2) << rank;
+    EXPECT_NE(ran.err.find("allowed the number of a rank"), std::string::npos) << ran.err;
+  }
   EXPECT_EQ(run_trainyard(program(eight_ranks(), "")).status, 2);
 }
 

@@ -337,7 +337,8 @@ TEST(RunCommand, RefusesARankThatALauncherCannotMean) {
 TEST(RunCommand, RefusesNumbersThatNoRunHas) {
   for (const char* option :
        {"--timeout nan", "--timeout 0", "--timeout inf", "--seed -1", "--learning-rate inf",
-        "--learning-rate nan", "--learning-rate 1e39", "--rank 1", "--scale-down"}) {
+        "--learning-rate nan", "--learning-rate 1e39", "--learning-rate 1e400",
+        "--learning-rate ''", "--rank 1", "--scale-down"}) {
     const Ran ran = run_trainyard(fmt::format("run {} {}", tiny_scenario("", 1), option));
     EXPECT_EQ(ran.status, 2) << option << ran.err;
     EXPECT_LT(ran.err.size(), 120u) << ran.err;  // no bound of 300 digits
