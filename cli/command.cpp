@@ -7,9 +7,11 @@
 #include <chrono>
 #include <cmath>
 #include <map>
+#include <system_error>
 
 #include "executor/backend.h"
 #include "executor/host/standard_error.h"
+#include "scenarios/json/output_file.h"
 
 namespace trainyard {
 namespace {
@@ -83,6 +85,19 @@ int fail(const Error& error, int status) {
   std::replace(line.begin(), line.end(), '\n', ' ');
   to_stderr(fmt::format("trainyard: {}\n", line));
   return status;
+}
+
+Expected<void> check_output(const std::filesystem::path& file,
+                            const std::vector<std::filesystem::path>& inputs) {
+  if (file.empty()) return {};
+  std::error_code ignored;
+  for (const std::filesystem::path& input : inputs) {
+    if (std::filesystem::is_regular_file(file, ignored) &&
+        std::filesystem::equivalent(file, input, ignored)) {
+      return failure(file.string(), "found a file that is read; allowed: another one");
+    }
+  }
+  return check_writable(file);
 }
 
 Seconds elapsed() { return Seconds(std::chrono::duration<double>(Clock::now() - kStart).count()); }

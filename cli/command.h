@@ -85,6 +85,10 @@ void add_example(CLI::App& command, std::string_view example);
 int print(std::string_view text, int status);
 // One line on stderr; returns `status`.
 int fail(const Error& error, int status = kBadInput);
+// Before the work, that it may not be lost: whether `file` can be written and is none of what is
+// read. Without a name nothing is written.
+Expected<void> check_output(const std::filesystem::path& file,
+                            const std::vector<std::filesystem::path>& inputs = {});
 // Since the program was started.
 Seconds elapsed();
 // The error of a plan, with the document that asked for it.

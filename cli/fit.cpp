@@ -135,6 +135,11 @@ int run(const FitOptions& options) {
   if (const std::string found = misuse(options); !found.empty()) {
     return fail({"command line", found});
   }
+  for (const std::filesystem::path& file : {options.out, options.plot}) {
+    if (const auto writable = check_output(file, options.files); !writable) {
+      return fail(writable.error());
+    }
+  }
   if (!options.stack.empty()) {
     return fit_stack_document(
         {options.files, options.stack, options.out, provenance_date(options.date), options.format});

@@ -161,6 +161,9 @@ std::string text_of(const ImportOptions& options, const Imported& imported, cons
 }
 
 int run(const ImportKind& kind, const ImportOptions& options) {
+  if (const auto writable = check_output(options.out, {options.file}); !writable) {
+    return fail(writable.error());
+  }
   const auto answer = kind.read(options);
   if (!answer) return fail(answer.error());
   const Imported& imported = answer->imported;

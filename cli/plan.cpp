@@ -432,6 +432,7 @@ int run(const PlanOptions& options) {
   if (const auto checked = check(options, pinned, *question); !checked) {
     return fail(checked.error());
   }
+  if (const auto writable = check_output(options.out); !writable) return fail(writable.error());
   if (question->scenario.unlike) {
     return answer_for_groups(options.file, *question,
                              {.top = options.top,

@@ -78,6 +78,9 @@ Expected<void> write(SweepReport& report, ReportFormat format, OutputFile& out) 
 int run(const ReportOptions& options) {
   auto report = SweepReport::open(options.results);
   if (!report) return fail(report.error());
+  if (const auto writable = check_output(options.out, {options.results}); !writable) {
+    return fail(writable.error());
+  }
   auto out = OutputFile::open(options.out);
   if (!out) return fail(out.error(), kMachineFailed);
   if (const auto written = write(**report, options.format, *out); !written) {

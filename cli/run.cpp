@@ -427,12 +427,7 @@ fs::path canonical_or_given(const fs::path& file) {
 
 Expected<void> check_outputs(const RunOptions& options) {
   for (const fs::path& file : {options.profile, options.trace}) {
-    if (file.empty()) continue;
-    if (auto writable = check_writable(file); !writable) return writable;
-    std::error_code ignored;
-    if (fs::is_regular_file(file, ignored) && fs::equivalent(file, options.file, ignored)) {
-      return failure(file.string(), "found the scenario; allowed: another file");
-    }
+    if (auto writable = check_output(file, {options.file}); !writable) return writable;
   }
   const bool both = !options.profile.empty() && !options.trace.empty();
   if (!both || canonical_or_given(options.profile) != canonical_or_given(options.trace)) return {};

@@ -11,7 +11,6 @@
 #include "cli/text/columns.h"
 #include "cli/text/csv.h"
 #include "cli/text/estimate.h"
-#include "scenarios/json/output_file.h"
 #include "scenarios/question.h"
 #include "scenarios/write/simulation.h"
 #include "scenarios/write/trace.h"
@@ -64,10 +63,8 @@ Expected<void> check_memory(const Question& question, const Plan& plan,
 }
 
 int run(const SimulateOptions& options) {
-  if (!options.trace.empty()) {
-    if (const auto writable = check_writable(options.trace); !writable) {
-      return fail(writable.error());
-    }
+  if (const auto writable = check_output(options.trace, {options.file}); !writable) {
+    return fail(writable.error());
   }
   const auto question = read_question(options.file);
   if (!question) return fail(question.error());

@@ -113,6 +113,9 @@ std::string text_of(const ValidationReport& report, const ValidateOptions& optio
 }
 
 int run(const ValidateOptions& options) {
+  if (const auto writable = check_output(options.plot, options.files); !writable) {
+    return fail(writable.error());
+  }
   const auto report = report_of(options);
   if (!report) {
     return fail(report.error());

@@ -119,6 +119,20 @@ TEST(ReportCommand, RefusesWhatIsNoResultFileInOneLine) {
   EXPECT_FALSE(fs::exists(scratch_folder() / "r.html"));
 }
 
+TEST(ReportCommand, DoesNotReplaceTheResultsThatItReads) {
+  const fs::path results = swept("small");
+  const fs::path link = scratch_folder() / "link.sqlite";
+  fs::create_symlink(results, link);
+  const std::string before = read_text(results);
+  for (const fs::path& out : {results, link}) {
+    const Ran ran = run_trainyard("report " + quoted(results) + " -o " + quoted(out));
+    EXPECT_EQ(ran.status, 2);
+    EXPECT_EQ(lines_of(ran.err).size(), 1u) << ran.err;
+    EXPECT_THAT(ran.err, HasSubstr(out.string() + ": found a file that is read; allowed: "));
+    EXPECT_EQ(read_text(results), before);
+  }
+}
+
 // The parts of the move sum to the move of the step.
 TEST(DiffCommand, SaysWhatChangedAndWhichPartsMoved) {
   const fs::path a = small_scenario(R"(, "plan": { "tensor_parallel": 2 })");

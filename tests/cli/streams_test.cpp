@@ -26,6 +26,32 @@ TEST(Streams, EndAsEverWhereNobodyCanReadTheErrors) {
   }
 }
 
+// Bad input all the same, and none of them works first: what is written last is looked at before.
+TEST(Streams, RefuseAnOutputInNoFolder) {
+  const std::string out = quoted(scratch_folder() / "absent" / "out");
+  const std::string config = quoted(write_scratch("config.json", "{}"));
+  const std::string scenario = quoted(small_scenario());
+  for (const std::string& command :
+       {"plan " + scenario + " --out " + out, "import huggingface " + config + " -o " + out,
+        "fit --stack megatron-core " + config + " -o " + out,
+        "fit --check --device h100-sxm-80gb " + config + " --plot " + out,
+        "validate " + config + " --plot " + out, "simulate " + scenario + " --trace " + out,
+        "run " + quoted(kTiny) + " -o " + out}) {
+    const Ran ran = run_trainyard(command);
+    EXPECT_EQ(ran.status, 2) << command;
+    EXPECT_EQ(ran.out, "");
+    EXPECT_EQ(lines_of(ran.err).size(), 1u) << ran.err;
+    EXPECT_THAT(ran.err, HasSubstr("absent/out: cannot be written: No such file")) << command;
+  }
+}
+
+TEST(Streams, RefuseAnOutputWhoseNameIsTooLong) {
+  const std::string out = quoted(scratch_folder() / std::string(300, 'x'));
+  const Ran ran = run_trainyard("plan " + quoted(small_scenario()) + " --out " + out);
+  EXPECT_EQ(ran.status, 2);
+  EXPECT_THAT(ran.err, HasSubstr("xxx: cannot be written: File name too long"));
+}
+
 fs::path unread_pipe() {
   const fs::path pipe = scratch_folder() / "pipe";
   EXPECT_EQ(std::system(("mkfifo " + quoted(pipe)).c_str()), 0);
