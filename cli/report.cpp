@@ -84,7 +84,7 @@ int run(const ReportOptions& options) {
   auto out = OutputFile::open(options.out);
   if (!out) return fail(out.error(), kMachineFailed);
   if (const auto written = write(**report, options.format, *out); !written) {
-    return fail({options.results.string(), written.error().message}, kMachineFailed);
+    return fail({options.results.string(), written.error().message});  // it cannot be read
   }
   const auto finished = out->finish();
   return finished ? kDone : fail(finished.error(), kMachineFailed);

@@ -139,6 +139,15 @@ Expected<void> read_largest(Database& database, ResultDifference& difference) {
   }
 }
 
+// A statement over both files does not say which of them it could not read.
+std::string unreadable_of(ResultFile& before, ResultFile& after) {
+  for (ResultFile* results : {&before, &after}) {
+    if (!results->each({}, [](const PointRow&) { return true; }))
+      return shown_path(results->file());
+  }
+  return fmt::format("{} or {}", shown_path(before.file()), shown_path(after.file()));
+}
+
 Expected<void> compare_points(const fs::path& before, const fs::path& after,
                               ResultDifference& difference) {
   auto database = Database::open(before, Database::Access::read);
@@ -221,16 +230,20 @@ Expected<ResultDifference> difference_of(const fs::path& before, const fs::path&
   if (!b) return tl::unexpected(b.error());
   const auto document_a = parse_json(a->said("document"));
   const auto document_b = parse_json(b->said("document"));
-  if (!document_a || !document_b) return failure(before.string(), "has no document of its sweep");
+  if (!document_a || !document_b) {
+    return failure((document_a ? after : before).string(), "has no document of its sweep");
+  }
   ResultDifference difference{.documents = changes_between(*document_a, *document_b)};
   const auto inputs_a = a->inputs();
   const auto inputs_b = b->inputs();
-  if (!inputs_a || !inputs_b) return failure(before.string(), "has no table of inputs");
+  if (!inputs_a || !inputs_b) {
+    return failure((inputs_a ? after : before).string(), "has no table of inputs");
+  }
   difference.inputs_before = without(*inputs_a, *inputs_b);
   difference.inputs_after = without(*inputs_b, *inputs_a);
   auto compared = compare_points(before, after, difference);
-  return compared ? Expected<ResultDifference>(std::move(difference))
-                  : tl::unexpected(compared.error());
+  if (!compared) return failure(unreadable_of(*a, *b), compared.error().message);
+  return difference;
 }
 
 bool is_database(const fs::path& file) {

@@ -48,6 +48,7 @@ class ResultFile {
  public:
   static Expected<ResultFile> open(const std::filesystem::path& file);
 
+  const std::filesystem::path& file() const { return file_; }
   // What `sweep` says under the key; empty: nothing.
   const std::string& said(const std::string& key) const;
   Expected<std::vector<SweepInput>> inputs();

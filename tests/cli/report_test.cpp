@@ -119,6 +119,39 @@ TEST(ReportCommand, RefusesWhatIsNoResultFileInOneLine) {
   EXPECT_FALSE(fs::exists(scratch_folder() / "r.html"));
 }
 
+// A copy for each page of the file, of which that page is no longer what SQLite had it be.
+std::vector<fs::path> broken_copies(const fs::path& results) {
+  const std::string whole = read_text(results);
+  const auto byte_at = [&whole](std::size_t at) {
+    return static_cast<unsigned char>(whole.at(at));
+  };
+  const std::size_t page = 256 * byte_at(16) + byte_at(17);  // bytes, as the file's head says
+  std::vector<fs::path> copies;
+  for (std::size_t at = page; at < whole.size(); at += page) {
+    std::string broken = whole;
+    broken.at(at) = '\x7f';
+    copies.push_back(write_scratch(fmt::format("broken-{}.sqlite", at / page), broken));
+  }
+  return copies;
+}
+
+// Some of them are found only when everything else has been read.
+TEST(ReportCommand, RefusesBrokenResultsWhereverTheyAreBroken) {
+  const fs::path results = swept("small");
+  const fs::path page = scratch_folder() / "r.html";
+  for (const fs::path& broken : broken_copies(results)) {
+    for (const std::string& command : {"report " + quoted(broken) + " -o " + quoted(page),
+                                       "diff " + quoted(broken) + " " + quoted(results),
+                                       "diff " + quoted(results) + " " + quoted(broken)}) {
+      const Ran ran = run_trainyard(command);
+      if (ran.status == 0) continue;  // nothing of that page is asked for
+      EXPECT_EQ(ran.status, 2) << command;
+      EXPECT_EQ(lines_of(ran.err).size(), 1u) << ran.err;
+      EXPECT_THAT(ran.err, HasSubstr(broken.string() + ": ")) << command;
+    }
+  }
+}
+
 TEST(ReportCommand, DoesNotReplaceTheResultsThatItReads) {
   const fs::path results = swept("small");
   const fs::path link = scratch_folder() / "link.sqlite";
