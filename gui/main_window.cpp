@@ -309,7 +309,7 @@ bool MainWindow::offer_recovery() {
 }
 
 void MainWindow::show_document() {
-  explore_->set_question(document_->question());
+  explore_->set_question(document_->question(), document_->problem().message);
   undo_->setEnabled(document_->can_undo());
   redo_->setEnabled(document_->can_redo());
   show_title();

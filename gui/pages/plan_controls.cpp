@@ -16,7 +16,8 @@ PlanControls::PlanControls(QWidget* parent) : QWidget(parent), grid_(new QGridLa
 }
 
 void PlanControls::show_controls(const std::vector<ExploreControl>& controls) {
-  setEnabled(!controls.empty());
+  // Values of a plan that is not there any more would be taken for the document's.
+  setHidden(controls.empty());
   for (std::size_t i = 0; i < controls.size(); ++i) {
     if (i == rows_.size()) add_row(controls[i]);
     show_row(rows_[i], controls[i]);

@@ -45,6 +45,14 @@ QString best_text(Objective objective, double value) {
   return PlanPage::tr("%1 over goodput").arg(qt(with_unit(Seconds(value))));
 }
 
+// One search is no answer to a document that asks for several.
+QString sizes_text(const SearchAnswer& answer) {
+  return PlanPage::tr(
+             "The planner section asks for sizes or a deadline, which the command trainyard plan "
+             "answers; this is one search, on the %1 devices of the cluster: ")
+      .arg(qt(count(answer.question->job.job.cluster.devices())));
+}
+
 }  // namespace
 
 PlanPage::PlanPage(ScenarioDocument& document, PlanSearch& search, QWidget* parent)
@@ -202,8 +210,10 @@ const Candidate* PlanPage::selected() const {
 
 void PlanPage::start() {
   if (document_.question() == nullptr) {
-    status_->setText(
-        tr("The scenario must be complete first: %1").arg(document_.problem().message));
+    const DocumentProblem& problem = document_.problem();
+    status_->setText(problem.is_of_window
+                         ? problem.message
+                         : tr("The scenario must be complete first: %1").arg(problem.message));
     return;
   }
   const auto objective = static_cast<Objective>(objective_->currentData().toInt());
@@ -272,6 +282,7 @@ void PlanPage::show_status() {
     text += tr("; at most %1 can still be gained.").arg(percent_text(result.gap));
   }
   if (answer.cancelled) text = tr("Cancelled. ") + text;
+  if (asks_for_sizes(answer.question->scenario.space)) text = sizes_text(answer) + text;
   status_->setText(document_.age_of(answer.question) + text);
 }
 

@@ -142,12 +142,12 @@ void TopologyPage::show_load(std::shared_ptr<const ClusterLoad> load) {
 
 void TopologyPage::show_failure(const QString& why) {
   show_map(nullptr);
-  summary_->setText(why);
+  loads_->setText(why);
 }
 
 void TopologyPage::show_map(std::shared_ptr<const ClusterMap> map) {
-  summary_->setText(map ? map->summary() : explore_.problem());
-  loads_->clear();
+  summary_->setText(map ? map->summary() : QString());
+  loads_->setText(map ? QString() : explore_.problem());
   placement_->set_map(map);
   chart_->set_map(std::move(map));
   show_group();

@@ -60,6 +60,30 @@ TEST_F(Window, ABrokenLineIsMarkedAndMendedInTheText) {
   EXPECT_EQ(editor().marked_line(), 0);
 }
 
+// Nothing in it is wrong, no page goes on about another cluster, and who answers it is named.
+TEST_F(Window, GroupsOfUnlikeNodesAreRightAndSentToTheCommand) {
+  ASSERT_TRUE(window_.open_file(std::filesystem::path(TRAINYARD_SOURCE) / "scenarios" / "cases" /
+                                "llama-3.1-70b-64-a100-and-64-h100.json"));
+  const auto is_honest = [](const QString& text) {
+    return text.startsWith(QStringLiteral("The document is right")) &&
+           text.contains(QStringLiteral("groups of unlike nodes")) &&
+           text.contains(QStringLiteral("commands plan,"));
+  };
+  EXPECT_EQ(editor().marked_line(), 0);
+  EXPECT_TRUE(is_honest(child<QLabel>("problem").text()));
+  go_to_page(2);
+  EXPECT_TRUE(is_honest(child<QLabel>("explored_plan").text()));
+  EXPECT_FALSE(child<QSlider>("tensor_parallel").isVisible());
+  go_to_page(3);
+  QTest::mouseClick(&child<QPushButton>("search"), Qt::LeftButton);
+  EXPECT_TRUE(is_honest(child_of<QLabel>(*window_.findChild<PlanPage*>(), "status").text()));
+  go_to_page(5);
+  EXPECT_TRUE(is_honest(child<QLabel>("loads").text()));
+  ASSERT_TRUE(window_.open_file(gui_home() / "case.json"));
+  go_to_page(2);
+  EXPECT_TRUE(child<QSlider>("tensor_parallel").isVisible());
+}
+
 TEST_F(Window, AValueTypedIntoTheFormStandsInTheText) {
   auto& form = child<QTreeView>("form");
   auto& model = *qobject_cast<FormModel*>(form.model());
@@ -151,6 +175,21 @@ TEST_F(Window, NothingIsCalledTheBestWhereNothingFits) {
   EXPECT_TRUE(status.contains(QStringLiteral("None fits"))) << status.toStdString();
   EXPECT_FALSE(status.contains(QStringLiteral("best"))) << status.toStdString();
   EXPECT_FALSE(child_of<QLabel>(page, "why").text().contains(QStringLiteral("best")));
+}
+
+// One search is no answer to "how many nodes", and is not called one.
+TEST_F(Window, SaysThatTheSizesOfADocumentAreNotCompared) {
+  const std::string sizes = std::string(kSmall).insert(
+      std::string(kSmall).rfind('}'), R"(, "planner": { "nodes": { "from": 1, "to": 2 } } )");
+  window_.document().set_text(sizes);
+  go_to_page(3);
+  QTest::mouseClick(&child<QPushButton>("search"), Qt::LeftButton);
+  auto& page = *window_.findChild<PlanPage*>();
+  ASSERT_TRUE(wait_until([&] { return page.selected() != nullptr; }));
+  const QString status = child_of<QLabel>(page, "status").text();
+  EXPECT_TRUE(status.contains(QStringLiteral("asks for sizes"))) << status.toStdString();
+  EXPECT_TRUE(status.contains(QStringLiteral("one search, on the 16 devices")));
+  EXPECT_TRUE(status.contains(QStringLiteral("trainyard plan")));
 }
 
 TEST_F(Window, TheMenuOfRecentFilesIsThereOnceThereIsOne) {

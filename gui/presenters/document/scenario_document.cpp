@@ -172,8 +172,16 @@ void ScenarioDocument::read() {
     asked_.push_back({question_, text_without_plan(text())});
     return;
   }
+  if (const auto scenario = parse_scenario_at(text(), place()); scenario && scenario->unlike) {
+    problem_ = {
+        .message = tr("The document is right, but its cluster has groups of unlike nodes, "
+                      "which the window answers on the Sweep page alone. The commands plan, "
+                      "estimate and goodput of trainyard answer it."),
+        .is_of_window = true};
+    return;
+  }
   const Error& error = question.error();
-  problem_ = {qt(error), line_of(text(), place(), error), pointer_of(error.where)};
+  problem_ = {qt(error), line_of(text(), place(), error), pointer_of(error.where), false};
 }
 
 std::filesystem::path ScenarioDocument::place() const {

@@ -23,8 +23,9 @@ struct Question;
 
 struct DocumentProblem {
   QString message;
-  int line = 0;  // 0: in another document
+  int line = 0;  // 0: in another document, or in none
   std::string pointer;
+  bool is_of_window = false;  // the document is right, but not answered here
 };
 
 class ScenarioDocument : public QObject {

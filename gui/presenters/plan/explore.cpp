@@ -59,8 +59,9 @@ void keep_what_helps(const Candidate& candidate, Remedies& remedies) {
 Explore::Explore(QObject* parent) : QObject(parent), work_(*this, [](const QString&) {}) {}
 Explore::~Explore() = default;
 
-void Explore::set_question(std::shared_ptr<const Question> question) {
+void Explore::set_question(std::shared_ptr<const Question> question, const QString& why_none) {
   question_ = std::move(question);
+  why_no_question_ = why_none.isEmpty() ? tr("The scenario cannot be read yet.") : why_none;
   is_rule_of_thumb_ = question_ && !question_->scenario.plan;
   if (question_) request_ = first_request(*question_);
   answer();
@@ -97,7 +98,7 @@ void Explore::answer() {
   controls_.clear();
   candidate_.reset();
   remedies_ = {};
-  problem_ = question_ ? QString() : tr("The scenario cannot be read yet.");
+  problem_ = question_ ? QString() : why_no_question_;
   if (question_) {
     const Job& job = question_->job.job;
     auto plan = complete_plan(question_->job, request_);

@@ -36,8 +36,9 @@ class Explore : public QObject {
   explicit Explore(QObject* parent = nullptr);
   ~Explore() override;
 
-  // Its plan, or what the rule of thumb makes of a job without one.
-  void set_question(std::shared_ptr<const Question> question);
+  // Its plan, or what the rule of thumb makes of a job without one; `why_none` is the problem where
+  // there is no question.
+  void set_question(std::shared_ptr<const Question> question, const QString& why_none = {});
   const std::shared_ptr<const Question>& question() const { return question_; }
 
   const std::vector<ExploreControl>& controls() const { return controls_; }
@@ -64,6 +65,7 @@ class Explore : public QObject {
   bool is_rule_of_thumb_ = false;
   std::vector<ExploreControl> controls_;
   std::optional<Candidate> candidate_;
+  QString why_no_question_;
   QString problem_;
   Remedies remedies_;
   Background work_;
