@@ -186,7 +186,7 @@ void ExplorePage::show_answer() {
   const QString origin = explore_.origin();
   plan_->setText(plan_text(candidate->plan) +
                  (origin.isEmpty() ? origin : QLatin1Char('\n') + origin));
-  cards_->show_lines(answer_lines(*candidate, cluster));
+  cards_->show_lines(answer_lines(*candidate, explore_.question()->job.job));
   breakdown_->set_parts(breakdown_bar(candidate->estimate));
   memory_->set_stages(memory_bars(candidate->estimate), cluster.device.memory.value());
   limits_->setText(limits_text(*candidate, cluster));

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "gui/presenters/text.h"
+#include "model/cost/interval.h"
 #include "model/schedule/schedule.h"
 #include "planner/findings/explain.h"
 #include "scenarios/text/readable.h"
@@ -21,14 +22,41 @@ QString shown(Seconds time) { return qt(with_unit(time)); }
 QString shown(Bytes bytes) { return qt(with_unit(bytes)); }
 
 AnswerLine money_line(const Estimate& estimate) {
-  if (!estimate.cost_per_step) {
-    return {tr("Cost"), tr("unknown"), tr("the device has no price")};
-  }
   const QString energy = estimate.energy_per_step
                              ? tr("%1 a step").arg(qt(with_unit(*estimate.energy_per_step)))
                              : tr("energy unknown");
+  if (!estimate.cost_per_step) {
+    return {tr("Cost"), tr("unknown"), tr("the device has no price; %1").arg(energy)};
+  }
   return {tr("Cost"), tr("%1 USD").arg(qt(number(estimate.cost_per_step->value()))),
           tr("a step, %1").arg(energy)};
+}
+
+// Why the interval is wider than the stack's own; empty: it is not.
+QString widening_text(const Job& job, const Plan& plan) {
+  QStringList reasons;
+  QStringList beyond;
+  for (const std::string& what : beyond_evidence(job, plan)) beyond.append(qt(what));
+  if (!beyond.isEmpty()) {
+    reasons.append(tr("no published run of %1 had %2")
+                       .arg(qt(job.training.stack.name), beyond.join(QStringLiteral(", "))));
+  }
+  const Device& device = job.cluster.device;
+  if (device.interval_widening > 1) {
+    reasons.append(tr("no kernel of %1 was measured").arg(qt(device.name)));
+  }
+  return reasons.join(QStringLiteral("; "));
+}
+
+// A stack whose interval is a point, `ideal`, predicts no measured time.
+QString interval_text(const Estimate& found, const Job& job, const Plan& plan) {
+  if (found.step_time_low == found.step_time_high) {
+    return tr("a bound: the stack states no interval");
+  }
+  const QString interval = tr("%1 to %2 (10\u2060–\u206090\u00a0%)")
+                               .arg(shown(found.step_time_low), shown(found.step_time_high));
+  const QString why = widening_text(job, plan);
+  return why.isEmpty() ? interval : tr("%1, widened: %2").arg(interval, why);
 }
 
 QString missing_text(const Infeasible& missing) {
@@ -101,17 +129,16 @@ QString difference_text(double value, double first) {
   return qt(signed_percent(value / first - 1) + " %");
 }
 
-std::vector<AnswerLine> answer_lines(const Candidate& candidate, const Cluster& cluster) {
+std::vector<AnswerLine> answer_lines(const Candidate& candidate, const Job& job) {
   const Estimate& found = candidate.estimate;
   return {
-      {tr("Step time"), shown(found.step_time),
-       tr("%1 to %2 (10–90\u00a0%)").arg(shown(found.step_time_low), shown(found.step_time_high))},
+      {tr("Step time"), shown(found.step_time), interval_text(found, job, candidate.plan)},
       {tr("MFU"), percent_text(found.mfu), tr("HFU %1").arg(percent_text(found.hfu))},
       {tr("Throughput"), qt(short_scale(found.tokens_per_second)),
        tr("tokens a second, %1 TFLOP/s a device")
            .arg(qt(number(found.model_flops_per_device.value() * 1e-12)))},
       money_line(found),
-      memory_line(found, cluster),
+      memory_line(found, job.cluster),
   };
 }
 
@@ -165,8 +192,8 @@ QString limits_text(const Candidate& candidate, const Cluster& cluster) {
 
 QString remedy_text(const Remedy& remedy, const Estimate& before) {
   const double share = remedy.saved / before.step_time;
-  const QString time = share >= 0 ? tr("%1 faster").arg(percent_text(share))
-                                  : tr("%1 slower").arg(percent_text(-share));
+  const QString time = share >= 0 ? tr("would save %1").arg(percent_text(share))
+                                  : tr("would take %1 longer").arg(percent_text(-share));
   const QString memory = remedy.fits ? QString() : tr(", does not fit");
   return tr("%1: %2%3").arg(qt(remedy.change), time, memory);
 }

@@ -17,7 +17,7 @@ struct AnswerLine {
   QString label, value, detail;
   bool is_bad = false;  // such as: does not fit
 };
-std::vector<AnswerLine> answer_lines(const Candidate& candidate, const Cluster& cluster);
+std::vector<AnswerLine> answer_lines(const Candidate& candidate, const Job& job);
 
 // A part of a bar: `key` chooses the colour.
 struct BarPart {

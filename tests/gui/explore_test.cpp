@@ -104,18 +104,49 @@ TEST(Explore, SaysThatAPlanIsARuleOfThumbs) {
 }
 
 TEST(Answer, SaysThatTheHostsAreFullAndNotTheDevice) {
-  Cluster cluster;
-  cluster.device.memory = Bytes(80 * kGiB);
-  cluster.host_memory = Bytes(500 * kGiB);
+  Job job;
+  job.cluster.device.memory = Bytes(80 * kGiB);
+  job.cluster.host_memory = Bytes(500 * kGiB);
   Candidate candidate;
   candidate.estimate.feasible = false;
   candidate.estimate.peak_memory = Bytes(64 * kGiB);
   candidate.estimate.host_memory = Bytes(640 * kGiB);
   candidate.estimate.stages.resize(1);
-  const QString detail = answer_lines(candidate, cluster).back().detail;
+  const QString detail = answer_lines(candidate, job).back().detail;
   EXPECT_EQ(detail,
             "of 80.00 GiB, stage 0 is the fullest; does not fit: the hosts of a node need "
             "640.0 GiB of 500.0 GiB");
+}
+
+// As `trainyard estimate` has them: "(a bound: the stack states no interval)", "interval widened:
+// no published run of megatron-core had more than 11616 devices", "price unknown · ... a step".
+TEST(Answer, SaysOfTheStepWhatTheCommandSays) {
+  const auto lines_of = [](const std::string& stack) {
+    const auto question =
+        question_of(R"({"trainyard": "scenario/1", "model": "llama-3.1-405b", "cluster":
+      {"node": "dgx-h100-80gb", "nodes": 2048},
+      "training": {"global_batch": 2048, "sequence_length": 8192, "stack": ")" +
+                        stack + R"("},
+      "plan": {"tensor_parallel": 8, "pipeline_parallel": 16}})",
+                    "a.json");
+    const Plan plan = *requested_plan(question->scenario, question->job);
+    return answer_lines({plan, estimate(question->job, plan), {}}, question->job.job);
+  };
+  const auto lines = lines_of("megatron-core");
+  const std::string interval = lines[0].detail.toStdString();
+  EXPECT_THAT(
+      interval,
+      testing::HasSubstr("widened: no published run of megatron-core had more than 11616 devices"));
+  EXPECT_EQ(interval.find("10–90"), std::string::npos);  // a line may break after a bare dash
+  EXPECT_THAT(lines[3].detail.toStdString(), testing::StartsWith("the device has no price; "));
+  EXPECT_THAT(lines[3].detail.toStdString(), testing::HasSubstr("kWh a step"));
+  EXPECT_EQ(lines_of("ideal")[0].detail, QStringLiteral("a bound: the stack states no interval"));
+}
+
+TEST(Answer, CallsAShareOfTheStepWhatIsSaved) {
+  const Estimate before{.step_time = Seconds(10)};
+  EXPECT_EQ(remedy_text({.change = "zero_stage 1", .saved = Seconds(0.72), .fits = true}, before),
+            QStringLiteral("zero_stage 1: would save 7.2 %"));
 }
 
 TEST(Explore, HasNothingToTurnWithoutAQuestion) {
