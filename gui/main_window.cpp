@@ -96,7 +96,7 @@ void MainWindow::make_pages() {
   scenario_page_ = new ScenarioPage(*document_);
   explore_page_ = new ExplorePage(*document_, *explore_);
   plan_page_ = new PlanPage(*document_, *search_);
-  timeline_page_ = new TimelinePage(*document_, *play_);
+  timeline_page_ = new TimelinePage(*document_, *explore_, *play_);
   pages_->setDocumentMode(true);
   pages_->addTab(scenario_page_, tr("Scenario"));
   pages_->addTab(explore_page_, tr("Explore"));

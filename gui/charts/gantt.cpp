@@ -343,6 +343,12 @@ void Gantt::paint_curve(QPainter& painter, const TimelineCurve& curve, int y) co
   QPainterPath path;
   path.addPolygon(filled);
   painter.fillPath(path, fill);
+  if (curve.limit > 0) {
+    const double limit = area.bottom() - area.height() * curve.limit / curve.most;
+    painter.setPen(alarm_colour(palette()));
+    painter.drawLine(QPointF(area.left(), limit), QPointF(area.right(), limit));
+    painter.setPen(palette().color(QPalette::Text));
+  }
   if (curve.predicted.empty()) return;
   painter.drawPolyline(outline(curve.predicted, area, curve.most));
 }

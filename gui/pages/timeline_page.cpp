@@ -11,23 +11,28 @@
 #include <QSplitter>
 #include <QVBoxLayout>
 
+#include "gui/charts/colours.h"
 #include "gui/charts/gantt.h"
 #include "gui/pages/save_dialog.h"
 #include "gui/pages/search_line.h"
 #include "gui/presenters/answer.h"
 #include "gui/presenters/document/scenario_document.h"
+#include "gui/presenters/plan/explore.h"
 #include "gui/presenters/text.h"
 #include "gui/presenters/timeline/step_play.h"
 #include "gui/presenters/timeline/timeline_scene.h"
 #include "scenarios/json/output_file.h"
+#include "scenarios/plan_value.h"
 #include "scenarios/write/trace.h"
 #include "simulator/step.h"
 
 namespace trainyard {
 
-TimelinePage::TimelinePage(ScenarioDocument& document, StepPlay& play, QWidget* parent)
+TimelinePage::TimelinePage(ScenarioDocument& document, Explore& explore, StepPlay& play,
+                           QWidget* parent)
     : QWidget(parent),
       document_(document),
+      explore_(explore),
       play_(play),
       gantt_(new Gantt),
       network_(new QComboBox),
@@ -62,6 +67,7 @@ TimelinePage::TimelinePage(ScenarioDocument& document, StepPlay& play, QWidget* 
   });
   connect(&play_, &StepPlay::finished, this, &TimelinePage::show_step);
   connect(&document_, &ScenarioDocument::changed, this, &TimelinePage::show_summary);
+  connect(&explore_, &Explore::changed, this, &TimelinePage::show_summary);
   connect(gantt_, &Gantt::pointed, this, &TimelinePage::show_details);
   show_step();
 }
@@ -154,16 +160,30 @@ void TimelinePage::show_step() {
 void TimelinePage::show_summary() {
   if (play_.busy()) return;  // what it says is how far that is
   const auto& step = play_.step();
-  if (!play_.problem().isEmpty()) {
+  QPalette colours = palette();
+  if (step && step->misfits) colours.setColor(QPalette::WindowText, alarm_colour(palette()));
+  summary_->setPalette(colours);
+  if (step) {
+    const QString why = play_.problem();
+    summary_->setText((why.isEmpty() ? why : tr("%1 Below is the one before. ").arg(why)) +
+                      age_of_step() + step->summary);
+  } else if (!play_.problem().isEmpty()) {
     summary_->setText(play_.problem());
-  } else if (!step) {
+  } else {
     summary_->setText(
         tr("The simulator plays the plan of the Explore page; a trace of a run or a simulation can "
            "be opened."));
-  } else {
-    const bool is_trace = step->question == nullptr;
-    summary_->setText((is_trace ? QString() : document_.age_of(step->question)) + step->summary);
   }
+}
+
+// Plans are the same where a document would have them so.
+QString TimelinePage::age_of_step() const {
+  const PlayedStep& step = *play_.step();
+  if (step.question == nullptr) return {};
+  const QString age = document_.age_of(step.question);
+  const auto& now = explore_.candidate();
+  if (!age.isEmpty() || !now || plan_value(now->plan) == plan_value(step.plan)) return age;
+  return tr("Of another plan than the Explore page has now: ");
 }
 
 void TimelinePage::show_details(const QString& details) {

@@ -20,13 +20,15 @@ class QSplitter;
 namespace trainyard {
 
 class Gantt;
+class Explore;
 class ScenarioDocument;
 class StepPlay;
 
 class TimelinePage : public QWidget {
   Q_OBJECT
  public:
-  TimelinePage(ScenarioDocument& document, StepPlay& play, QWidget* parent = nullptr);
+  TimelinePage(ScenarioDocument& document, Explore& explore, StepPlay& play,
+               QWidget* parent = nullptr);
 
   Gantt& gantt() { return *gantt_; }
   bool plays_messages() const;
@@ -47,6 +49,7 @@ class TimelinePage : public QWidget {
   void show_started();
   void show_step();
   void show_summary();
+  QString age_of_step() const;
   void show_details(const QString& details);
   void find_next();
   void show_found(std::optional<std::uint32_t> slice, const QString& text);
@@ -55,6 +58,7 @@ class TimelinePage : public QWidget {
   void end_export(const QString& message);
 
   ScenarioDocument& document_;
+  Explore& explore_;
   StepPlay& play_;
   Gantt* gantt_;
   QComboBox *network_, *ranks_;

@@ -168,6 +168,11 @@ std::vector<StageBar> memory_bars(const Estimate& estimate) {
   return bars;
 }
 
+QString misfit_text(const Estimate& estimate, const Cluster& cluster) {
+  const auto missing = infeasibility(estimate, cluster);
+  return missing ? missing_text(*missing) : QString();
+}
+
 QString limits_text(const Candidate& candidate, const Cluster& cluster) {
   const Estimate& found = candidate.estimate;
   const Limits limit = limits(found);

@@ -33,6 +33,8 @@ struct StageBar {
 };
 std::vector<StageBar> memory_bars(const Estimate& estimate);
 
+// "stage 3 needs 183.1 GiB of 80.00 GiB"; empty: it fits.
+QString misfit_text(const Estimate& estimate, const Cluster& cluster);
 // "Most of the step is …", in a sentence or two.
 QString limits_text(const Candidate& candidate, const Cluster& cluster);
 QString remedy_text(const Remedy& remedy, const Estimate& before);

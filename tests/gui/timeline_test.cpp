@@ -15,6 +15,7 @@
 #include "gui/presenters/timeline/timeline_scene.h"
 #include "scenarios/question.h"
 #include "scenarios/scenario_text.h"
+#include "simulator/critical_path.h"
 #include "simulator/step.h"
 #include "tests/gui/application.h"
 
@@ -273,10 +274,61 @@ TEST_F(PlayedTimeline, HasMemoryAndLinkLoadOfEveryRank) {
     ASSERT_EQ(curves.size(), 2u);
     const auto stage = static_cast<std::size_t>(rank);  // folded: a rank for each
     EXPECT_EQ(curves[0].points.size(), simulation.stages[stage].memory.points.size());
-    EXPECT_TRUE(curves[0].title.contains(QStringLiteral("memory, rank %1").arg(rank)));
+    EXPECT_TRUE(curves[0].title.contains(QStringLiteral("buffers, rank %1").arg(rank)));
     EXPECT_TRUE(curves[1].title.endsWith(QStringLiteral("GB/s")));
     EXPECT_TRUE(std::ranges::is_sorted(curves[1].points, {}, &CurvePoint::time));
   }
+}
+
+// A line of the command's table: time, share and tasks; what is not named is one line, so that the
+// shares sum to the path.
+TEST_F(PlayedTimeline, TheCriticalPathIsAllThere) {
+  const StepSimulation& simulation = *play_.step()->simulation;
+  const auto all =
+      path_shares(simulation.step, critical_path(simulation.step, simulation.timeline));
+  ASSERT_GT(all.size(), 12u);
+  Seconds whole, rest;
+  for (std::size_t i = 0; i < all.size(); ++i) (i < 12 ? whole : rest) += all[i].time;
+  const auto& lines = play_.step()->shares;
+  ASSERT_EQ(lines.size(), 13u);
+  const auto share = [&](Seconds time) {
+    return QStringLiteral(", %1 %: ").arg(100 * (time / (whole + rest)), 0, 'f', 1);
+  };
+  EXPECT_TRUE(lines[0].contains(share(all[0].time))) << lines[0].toStdString();
+  EXPECT_TRUE(lines[12].contains(share(rest) + QStringLiteral("everything else")))
+      << lines[12].toStdString();
+}
+
+// 8 B parameters under gpipe: all 32 micro-batches are held at once. `trainyard simulate` says
+// "stage 3 needs 183.1 GiB ..., the device has 80.00 GiB".
+TEST(StepPlay, SaysWhatPlanItIsOfAndThatItDoesNotFit) {
+  const auto question = std::make_shared<Question>(*question_of(R"({"trainyard": "scenario/1",
+    "model": "llama-3.1-8b", "cluster": {"node": "dgx-h100-80gb", "nodes": 2},
+    "training": {"global_batch": 64, "sequence_length": 8192, "stack": "ideal"},
+    "plan": {"tensor_parallel": 2, "pipeline_parallel": 4, "schedule": "gpipe"}})",
+                                                                "a.json"));
+  StepPlay play;
+  play.start(question, *requested_plan(question->scenario, question->job), {});
+  ASSERT_TRUE(wait_until([&] { return play.step() != nullptr; })) << play.problem().toStdString();
+  const std::string summary = play.step()->summary.toStdString();
+  EXPECT_THAT(summary, testing::StartsWith("TP 2 · PP 4 · DP 2"));
+  EXPECT_THAT(summary, testing::HasSubstr("does not fit: stage 3 needs 183.1 GiB of 80.00 GiB"));
+  const TimelineCurve buffers = play.step()->scene->curves_of(3).front();
+  EXPECT_DOUBLE_EQ(buffers.limit, 80 * kGiB);
+  EXPECT_GT(buffers.most, buffers.limit);
+}
+
+TEST_F(PlayedTimeline, DrawsTheDevicesMemoryInTheColourOfAlarm) {
+  const TimelineCurve buffers = play_.step()->scene->curves_of(0).front();
+  EXPECT_DOUBLE_EQ(buffers.limit, 80 * kGiB);
+  EXPECT_DOUBLE_EQ(buffers.most, buffers.limit);  // the plan fits: there is room above the curve
+  const QImage image = gantt_.grab().toImage();
+  const QRgb alarm = alarm_colour(gantt_.palette()).rgb();
+  int of_alarm = 0;
+  for (int y = image.height() / 2; y < image.height(); ++y) {
+    if (image.pixelColor(image.width() - 40, y).rgb() == alarm) ++of_alarm;
+  }
+  EXPECT_GE(of_alarm, 1);
 }
 
 // What was there stays.

@@ -293,6 +293,27 @@ TEST_F(Window, AConfigBecomesAPlanThatIsUnderstoodPlayedAndExported) {
   EXPECT_EQ(window_.explore().candidate()->estimate.step_time, runner_up.estimate.step_time);
 }
 
+TEST_F(Window, AnOldTimelineSaysOfWhatItIs) {
+  go_to_page(4);
+  auto& summary = child<QLabel>("summary");
+  QTest::mouseClick(&child_of<QPushButton>(window_.timeline(), "simulate"), Qt::LeftButton);
+  ASSERT_TRUE(wait_until([&] { return window_.timeline().gantt().scene() != nullptr; }));
+  EXPECT_TRUE(summary.text().startsWith(QStringLiteral("TP "))) << summary.text().toStdString();
+  ASSERT_TRUE(window_.document().set_value("/plan", R"({"tensor_parallel": 4})").has_value());
+  EXPECT_TRUE(summary.text().startsWith(QStringLiteral("Of another plan")))
+      << summary.text().toStdString();
+  window_.document().undo();
+  EXPECT_TRUE(summary.text().startsWith(QStringLiteral("TP ")));
+  QTest::mouseClick(&child_of<QPushButton>(window_.timeline(), "simulate"), Qt::LeftButton);
+  QTest::mouseClick(&child<QPushButton>("cancel_simulation"), Qt::LeftButton);
+  ASSERT_TRUE(wait_until(
+      [&] { return child_of<QPushButton>(window_.timeline(), "simulate").isEnabled(); }));
+  if (!summary.text().startsWith(QStringLiteral("TP "))) {  // the end came first
+    EXPECT_TRUE(summary.text().startsWith(QStringLiteral("Cancelled. Below is the one before. TP")))
+        << summary.text().toStdString();
+  }
+}
+
 TEST_F(Window, ALongSearchIsCancelledAndShowsWhatItHas) {
   ASSERT_TRUE(window_.open_file(example("llama-3.1-405b-16384-h100.json")));
   go_to_page(3);

@@ -16,16 +16,19 @@
 namespace trainyard {
 namespace {
 
-QString summary_of_play(const PlayedStep& played) {
+QString summary_of_play(const PlayedStep& played, const QString& misfit) {
   const StepSimulation& found = *played.simulation;
+  const QString memory = misfit.isEmpty() ? misfit : StepPlay::tr("; does not fit: ") + misfit;
   const Estimate before = estimate(played.question->job, played.plan);
   const QString ranks = found.step.plays_stages() ? StepPlay::tr("a rank for each stage")
                         : found.step.folded()     ? StepPlay::tr("a rank for all that are alike")
                                                   : StepPlay::tr("every rank");
-  return StepPlay::tr("%1 simulated, %2 estimated (%3); %4 operations of %5, %6 events")
-      .arg(qt(with_unit(found.step_time)), qt(with_unit(before.step_time)),
-           qt(signed_percent(before.step_time / found.step_time - 1) + " %"),
-           qt(count(found.operations)), ranks, qt(count(found.timeline.events)));
+  const QString times = StepPlay::tr("%1 simulated, %2 estimated (%3)")
+                            .arg(qt(with_unit(found.step_time)), qt(with_unit(before.step_time)),
+                                 qt(signed_percent(before.step_time / found.step_time - 1) + " %"));
+  return StepPlay::tr("%1: %2%3; %4 operations of %5, %6 events")
+      .arg(plan_text(played.plan), times, memory, qt(count(found.operations)), ranks,
+           qt(count(found.timeline.events)));
 }
 
 constexpr std::size_t kSharesShown = 12;
@@ -33,12 +36,21 @@ constexpr std::size_t kSharesShown = 12;
 std::vector<QString> path_shares_of(const StepSimulation& found) {
   std::vector<QString> lines;
   const auto shares = path_shares(found.step, critical_path(found.step, found.timeline));
-  for (const PathShare& share : shares) {
-    if (lines.size() == kSharesShown) break;
-    lines.push_back(StepPlay::tr("%1 %2 (%3\u00a0×)")
-                        .arg(qt(with_unit(share.time)), qt(share.operation))
-                        .arg(share.tasks));
+  Seconds whole;
+  for (const PathShare& share : shares) whole += share.time;
+  const auto add = [&](const PathShare& share) {
+    lines.push_back(StepPlay::tr("%1, %2: %3 (%4\u00a0×)")
+                        .arg(qt(with_unit(share.time)), percent_text(share.time / whole),
+                             qt(share.operation), qt(count(share.tasks))));
+  };
+  const std::size_t shown = std::min(shares.size(), kSharesShown);
+  std::for_each_n(shares.begin(), shown, add);
+  PathShare rest{.operation = StepPlay::tr("everything else").toStdString()};
+  for (std::size_t i = shown; i < shares.size(); ++i) {
+    rest.tasks += shares[i].tasks;
+    rest.time += shares[i].time;
   }
+  if (rest.tasks > 0) add(rest);
   return lines;
 }
 
@@ -48,8 +60,12 @@ std::shared_ptr<const PlayedStep> played_plan(std::shared_ptr<const Question> qu
   played->question = std::move(question);
   played->plan = plan;
   played->simulation = std::make_shared<const StepSimulation>(std::move(simulation));
-  played->scene = TimelineScene::of(played->simulation);
-  played->summary = summary_of_play(*played);
+  const PreparedJob& job = played->question->job;
+  const Cluster& cluster = job.job.cluster;
+  played->scene = TimelineScene::of(played->simulation, cluster.device.memory);
+  const QString misfit = misfit_text(as_estimate(job, plan, *played->simulation), cluster);
+  played->misfits = !misfit.isEmpty();
+  played->summary = summary_of_play(*played, misfit);
   played->shares_title = StepPlay::tr("Critical path by operation");
   played->shares = path_shares_of(*played->simulation);
   return played;

@@ -24,7 +24,8 @@ struct PlayedStep {
   Plan plan;
   std::shared_ptr<const StepSimulation> simulation;
   std::shared_ptr<const TimelineScene> scene;
-  QString summary;  // in a line
+  QString summary;       // in a line
+  bool misfits = false;  // the simulated plan, by the memory that it needs
   QString shares_title;
   std::vector<QString> shares;  // of the critical path, or operations; the longest first
 };

@@ -188,7 +188,7 @@ void TimelineScene::find_end() {
 }
 
 std::shared_ptr<const TimelineScene> TimelineScene::of(
-    std::shared_ptr<const StepSimulation> simulation) {
+    std::shared_ptr<const StepSimulation> simulation, Bytes device_memory) {
   const StepGraph& step = simulation->step;
   const Timeline& timeline = simulation->timeline;
   std::vector<SliceKind> kinds(timeline.times.size());
@@ -222,6 +222,7 @@ std::shared_ptr<const TimelineScene> TimelineScene::of(
     }
   }
   scene->end_ = ps(timeline.makespan);
+  scene->device_memory_ = device_memory;
   scene->source_ = std::make_shared<Source>(Source{std::move(simulation)});
   return scene;
 }
@@ -357,7 +358,16 @@ std::vector<TimelineCurve> TimelineScene::curves_of(int rank) const {
   };
   const auto bytes = [](double value) { return qt(with_unit(Bytes(value))); };
   const auto rate = [](double value) { return qt(number(value * 1e-9) + " GB/s"); };
-  if (at < memory_.size()) add(tr("memory"), "activations", memory_[at], bytes);
+  if (at < memory_.size()) {
+    // The simulated program's buffers are not all that a device holds.
+    add(source_ ? tr("buffers") : tr("memory"), "activations", memory_[at], bytes);
+    if (device_memory_ > Bytes(0) && !curves.empty()) {
+      TimelineCurve& curve = curves.back();
+      curve.limit = device_memory_.value();
+      curve.most = std::max(curve.most, curve.limit);
+      curve.title += tr("\nof %1").arg(bytes(curve.limit));
+    }
+  }
   add(tr("link load"), "tensor_parallel", load, rate);
   return curves;
 }

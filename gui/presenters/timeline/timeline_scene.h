@@ -64,7 +64,8 @@ struct TimelineCurve {
   const char* colour;  // key
   std::vector<CurvePoint> points;
   std::vector<CurvePoint> predicted;  // of what was measured; else none
-  double most = 0;                    // of both
+  double most = 0;                    // of all that is drawn
+  double limit = 0;                   // of the device; 0: unknown
 };
 
 // Operations of one name.
@@ -78,8 +79,9 @@ struct TimelineSum {
 class TimelineScene {
   Q_DECLARE_TR_FUNCTIONS(TimelineScene)
  public:
-  // Keeps the simulation.
-  static std::shared_ptr<const TimelineScene> of(std::shared_ptr<const StepSimulation> simulation);
+  // Keeps the simulation. The device's memory is drawn over the buffers, where it is known.
+  static std::shared_ptr<const TimelineScene> of(std::shared_ptr<const StepSimulation> simulation,
+                                                 Bytes device_memory = Bytes(0));
   // Keeps the trace. What was measured and what was predicted for it share a track.
   static std::shared_ptr<const TimelineScene> of(std::shared_ptr<const SavedTrace> trace);
   // Tracks over times that someone else keeps.
@@ -130,6 +132,7 @@ class TimelineScene {
   std::vector<bool> critical_;
   std::vector<CurvePair> memory_;  // of each list, or owner of a trace
   std::vector<CurvePair> load_;    // of each owner of a trace
+  Bytes device_memory_;            // 0: unknown
   std::shared_ptr<const SavedTrace> trace_;
   std::vector<std::uint32_t> partners_;   // see partner_of(); empty: each is its own
   std::shared_ptr<const Source> source_;  // nullptr: slices have no names
