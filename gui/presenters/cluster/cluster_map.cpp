@@ -253,8 +253,10 @@ QString ClusterMap::describe_group(int rank, MapColour colour) const {
                      .arg(hops)
                      .arg(crossings);
   const std::size_t slowest = crossings > 0 ? crossing : 0;
-  const BytesPerSecond rate =
-      crossings > 0 ? links.across * double(links.ranks_per_domain) : links.inside;
+  // A ring leaves a domain by the NICs of all its ranks there, a message by those of its sender.
+  const BytesPerSecond across =
+      is_chain ? links.passing : links.across * double(links.ranks_per_domain);
+  const BytesPerSecond rate = crossings > 0 ? across : links.inside;
   text += tr("\nslowest: rank %1 to rank %2 (node %3 to node %4), %5")
               .arg(ring[slowest])
               .arg(ring[(slowest + 1) % ring.size()])
