@@ -18,6 +18,8 @@ struct ChartCells {
   PlotAxis value;                           // what the values are
   bool some_unread = false;                 // a cell without a point may have been answered
 
+  QString why_none;  // where there is none
+
   // Least and most; nothing where there are no values.
   std::optional<std::pair<double, double>> range() const;
 };

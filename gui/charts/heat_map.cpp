@@ -59,7 +59,9 @@ void HeatMap::paintEvent(QPaintEvent* /*event*/) {
   painter.fillRect(rect(), palette().color(QPalette::Base));
   if (columns() == 0 || rows() == 0) {
     painter.setPen(muted_text(palette()));
-    painter.drawText(rect(), Qt::AlignCenter, tr("No points yet."));
+    painter.drawText(rect().adjusted(kChartGap, 0, -kChartGap, 0),
+                     Qt::AlignCenter | Qt::TextWordWrap,
+                     cells().why_none.isEmpty() ? tr("No points yet.") : cells().why_none);
     return;
   }
   for (int row = 0; row < rows(); ++row) {

@@ -97,8 +97,9 @@ SweepPage::SweepPage(ScenarioDocument& document, SweepRun& run, QWidget* parent)
     progress_->setValue(static_cast<int>(std::lround(share * progress_->maximum())));
   });
   connect(&run_, &SweepRun::points_changed, this, &SweepPage::show_points);
-  connect(&run_, &SweepRun::said, this, [this] { status_->setText(run_.status()); });
-  status_->setText(run_.status());
+  connect(&run_, &SweepRun::said, this, &SweepPage::show_status);
+  connect(&document_, &ScenarioDocument::changed, this, &SweepPage::show_status);
+  show_status();
   show_running(false);
   check();
 }
@@ -252,6 +253,14 @@ void SweepPage::show_running(bool runs) {
   if (runs) progress_->setValue(0);
 }
 
+// Points of a file that was opened are of no scenario that is open here.
+void SweepPage::show_status() {
+  const bool is_old =
+      !run_.busy() && !run_.scenario().empty() && run_.scenario() != document_.text();
+  status_->setText((is_old ? tr("Of the scenario before the last change: ") : QString()) +
+                   run_.status());
+}
+
 void SweepPage::show_points() {
   const auto& points = run_.points();
   const bool is_first = model_->columnCount() == 0;
@@ -289,8 +298,13 @@ void SweepPage::show_picture() {
   pictures_->setCurrentIndex(picture_->currentIndex());
   partial_->setVisible(run_.points() && run_.points()->unread() > 0);
   if (!run_.points() || x_->currentIndex() < 0 || figure_->currentIndex() < 0) {
-    heat_->set_cells({});
-    lines_->set_cells({});
+    const bool is_refused = run_.points() && !run_.points()->points.empty();
+    const ChartCells none{
+        .why_none =
+            is_refused ? tr("No point has a figure: %1.").arg(qt(run_.points()->points[0].row.note))
+                       : QString()};
+    heat_->set_cells(none);
+    lines_->set_cells(none);
     return;
   }
   const CellChoice chosen = choice();

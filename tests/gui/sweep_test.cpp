@@ -221,6 +221,27 @@ TEST_F(Swept, IsCheckedWhileItIsTyped) {
   EXPECT_TRUE(run_.verdict().contains("tensors")) << run_.verdict().toStdString();
 }
 
+// 16 devices: tensor parallelism over 3 does not divide 32 heads, and over 32 there are too few.
+// What is said to be refused is refused when it is answered, for that reason.
+TEST_F(Swept, SaysBeforeItRunsHowManyPointsAreRefused) {
+  const SweepDraft draft{.axes = {{.key = "plan.tensor_parallel", .values = "1, 3, 4, 32"}}};
+  const QSignalSpy checked(&run_, &SweepRun::checked);
+  run_.check(question(draft));
+  ASSERT_TRUE(wait_until([&] { return checked.count() == 1; }));
+  answer(draft);
+  ASSERT_EQ(run_.points()->counts[2], 2);
+  const std::string& note = run_.points()->points[1].row.note;
+  EXPECT_TRUE(run_.verdict().startsWith(QStringLiteral("4 points, 2 refused; the first one: ")))
+      << run_.verdict().toStdString();
+  // The row's reason begins with the document.
+  const std::string why = run_.verdict().section(QStringLiteral("one: "), 1).toStdString();
+  EXPECT_TRUE(note.ends_with(why)) << note << "\n" << why;
+  SweepTable table;
+  table.set_points(run_.points());
+  EXPECT_EQ(table.index(1, 1).data().toString(), QStringLiteral("refused"));
+  EXPECT_EQ(table.index(1, 1).data(Qt::ToolTipRole).toString().toStdString(), note);
+}
+
 TEST(SweepAxes, AreEditedAsATable) {
   SweepAxes axes;
   const QAbstractItemModelTester tester(&axes, Mode::Fatal);

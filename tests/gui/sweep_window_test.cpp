@@ -197,6 +197,30 @@ TEST_F(SweepWindow, ResultsAreDroppedAndABrokenFileIsALine) {
   EXPECT_EQ(run().points()->points.size(), before->points.size());
 }
 
+TEST_F(SweepWindow, ResultsOfAScenarioBeforeAChangeAreMarked) {
+  run_into("results.sqlite");
+  wait_for_the_end();
+  const std::string result = status();
+  ASSERT_TRUE(window_.document().set_value("/cluster/nodes", "4").has_value());
+  EXPECT_EQ(status(), "Of the scenario before the last change: " + result);
+  window_.document().undo();
+  EXPECT_EQ(status(), result);
+  window_.document().redo();
+  answer_file_dialog(folder_ / "results.sqlite");  // of a file: of no scenario that was open here
+  press("sweep_open");
+  ASSERT_TRUE(wait_until([&] { return status() == result; })) << status();
+}
+
+TEST_F(SweepWindow, SaysWhyThereIsNoPictureWhereEveryPointIsRefused) {
+  type(0, SweepAxes::values_column, QStringLiteral("3, 5"));  // of 32 heads
+  type(1, SweepAxes::values_column, QStringLiteral("1"));
+  ASSERT_TRUE(wait_until([&] { return verdict().find("2 points, 2 refused") == 0; })) << verdict();
+  run_into("refused.sqlite");
+  wait_for_the_end();
+  EXPECT_THAT(heat_map().cells().why_none.toStdString(),
+              HasSubstr(run().points()->points[0].row.note));
+}
+
 TEST_F(SweepWindow, SaysWhatIsWrongWhileItIsTyped) {
   type(0, SweepAxes::values_column, QStringLiteral("2, two"));
   ASSERT_TRUE(wait_until([&] { return verdict().find("two") != std::string::npos; })) << verdict();

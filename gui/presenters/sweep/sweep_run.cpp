@@ -3,11 +3,13 @@
 #include <QElapsedTimer>
 #include <QSysInfo>
 #include <algorithm>
+#include <optional>
 #include <thread>
 #include <utility>
 
 #include "gui/presenters/text.h"
 #include "scenarios/json/output_file.h"
+#include "scenarios/sweep/point_reader.h"
 #include "scenarios/sweep/run_sweep.h"
 #include "scenarios/sweep/store.h"
 #include "scenarios/text/readable.h"
@@ -17,12 +19,49 @@ namespace {
 
 constexpr int kCheckAfter = 150;      // ms after the last change
 constexpr qint64 kFillAfter = 400;    // ms
+constexpr qint64 kTryFor = 300;       // ms
 constexpr double kSeenShare = 0.002;  // of a progress bar
 
 const std::atomic<bool> kToTheEnd = false;
 
 Expected<Sweep> sweep_of(const SweepQuestion& question) {
   return drafted_sweep(question.scenario, question.file, question.draft);
+}
+
+// Nothing: the point is read and has a legal plan, or none.
+std::optional<Error> why_refused(const Expected<PointQuestion>& point) {
+  if (!point) return point.error();
+  const auto& plan = point->settings->plan;
+  if (!plan || point->question->scenario.unlike) return std::nullopt;
+  const Job& job = point->job().job;
+  const auto made = make_plan(*plan, job.model, job.cluster, job.training);
+  return made ? std::nullopt : std::optional(made.error());
+}
+
+// How many points there are, and how many of them have a plan that is not legal: of a long sweep
+// those that a moment has time for.
+QString verdict_of(const Sweep& sweep, const std::atomic<bool>& stop) {
+  const QString all = SweepRun::tr("%1 points").arg(qt(count(sweep.points)));
+  if (sweep.document.evaluate == Evaluation::plan) return all;  // whatever the plan says
+  QElapsedTimer timer;
+  timer.start();
+  PointReader reader(sweep);
+  std::vector<SweepValue> values;
+  std::int64_t tried = 0;
+  std::int64_t refused = 0;
+  QString first;
+  for (; tried < sweep.points && timer.elapsed() < kTryFor && !stop; ++tried) {
+    values_at(sweep, tried, values);
+    if (!is_asked_for(sweep, values)) continue;
+    const auto why = why_refused(reader.read(values));
+    if (!why) continue;
+    if (++refused == 1) first = qt(*why);
+  }
+  if (refused == 0) return all;
+  const QString of =
+      tried < sweep.points ? SweepRun::tr("of the first %1 ").arg(qt(count(tried))) : QString();
+  return SweepRun::tr("%1, %2%3 refused; the first one: %4")
+      .arg(all, of, qt(count(refused)), first);
 }
 
 Expected<SweepOutcome> answer_into(const std::filesystem::path& file, const Sweep& sweep,
@@ -52,10 +91,9 @@ SweepRun::SweepRun(QObject* parent)
   typed_.setSingleShot(true);
   typed_.setInterval(kCheckAfter);
   connect(&typed_, &QTimer::timeout, this, [this] {
-    checking_.start([this, question = question_](const std::atomic<bool>& /*stop*/) {
+    checking_.start([this, question = question_](const std::atomic<bool>& stop) {
       const auto sweep = sweep_of(question);
-      const QString verdict =
-          sweep ? tr("%1 points").arg(qt(count(sweep->points))) : qt(sweep.error());
+      const QString verdict = sweep ? verdict_of(*sweep, stop) : qt(sweep.error());
       return Background::Done([this, verdict] { show_verdict(verdict); });
     });
   });
@@ -107,10 +145,13 @@ void SweepRun::start(SweepQuestion question, const std::filesystem::path& result
   if (busy()) return;
   reading_.stop();
   file_ = results;
+  running_ = question.scenario;
   say(tr("Answering …"));
   Q_EMIT started();
   work_.start([this, question = std::move(question), results](const std::atomic<bool>& stop) {
-    return Background::Done([this, ended = answer(question, results, stop)] { end(ended); });
+    Ended ended = answer(question, results, stop);
+    ended.scenario = question.scenario;
+    return Background::Done([this, ended = std::move(ended)] { end(ended); });
   });
   fills_.start(static_cast<int>(kFillAfter));
 }
@@ -123,7 +164,7 @@ void SweepRun::end(const Ended& ended) {
 
 // A young file may not be one yet: what is wrong is said at the end. Long readings are seldom.
 void SweepRun::read_so_far() {
-  reading_.start([this, file = file_](const std::atomic<bool>& stop) {
+  reading_.start([this, file = file_, scenario = running_](const std::atomic<bool>& stop) {
     QElapsedTimer timer;
     timer.start();
     auto points = read_points(file, stop);
@@ -132,6 +173,7 @@ void SweepRun::read_so_far() {
     if (points) {
       ended.status = tr("Answering … %1").arg(points->summary());
       ended.points = std::make_shared<const SweepPoints>(*std::move(points));
+      ended.scenario = scenario;
     }
     return Background::Done([this, file, took, ended = std::move(ended)] {
       if (!busy() || file != file_) return;
@@ -169,6 +211,7 @@ void SweepRun::save(SweepQuestion question, const std::filesystem::path& file) {
 void SweepRun::show(const Ended& ended) {
   if (ended.points) {
     points_ = ended.points;
+    scenario_ = ended.scenario;
     Q_EMIT points_changed();
   }
   say(ended.status);

@@ -20,7 +20,8 @@ class SweepRun : public QObject {
   explicit SweepRun(QObject* parent = nullptr);
   ~SweepRun() override;
 
-  // How many points it has, or what is wrong with it; a moment after the last of them.
+  // How many points it has, how many of them are refused, or what is wrong with it; a moment after
+  // the last of them.
   void check(SweepQuestion question);
   const QString& verdict() const { return verdict_; }
 
@@ -36,6 +37,8 @@ class SweepRun : public QObject {
 
   // nullptr: none yet.
   const std::shared_ptr<const SweepPoints>& points() const { return points_; }
+  // The document's text that the points are of; empty: of a file that was opened.
+  const std::string& scenario() const { return scenario_; }
   // What is shown, or the one line that says what is wrong.
   const QString& status() const { return status_; }
 
@@ -51,6 +54,7 @@ class SweepRun : public QObject {
   struct Ended {
     std::shared_ptr<const SweepPoints> points;  // nullptr: status says why
     QString status;
+    std::string scenario;  // see scenario()
   };
   Ended answer(const SweepQuestion& question, const std::filesystem::path& results,
                const std::atomic<bool>& stop);
@@ -64,6 +68,8 @@ class SweepRun : public QObject {
   SweepQuestion question_;  // to be checked
   QString verdict_;
   std::filesystem::path file_;  // that is filled
+  std::string running_;         // the document's text of what fills it
+  std::string scenario_;
   std::shared_ptr<const SweepPoints> points_;
   QString status_;
   QTimer typed_, fills_;

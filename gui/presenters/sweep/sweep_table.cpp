@@ -95,9 +95,9 @@ QVariant SweepTable::data(const QModelIndex& index, int role) const {
     const bool is_figure = index.column() > keys() && !is_note;
     return QVariant(Qt::AlignVCenter | (is_figure ? Qt::AlignRight : Qt::AlignLeft));
   }
-  if (role == Qt::DisplayRole || (role == Qt::ToolTipRole && is_note)) {
-    return text_at(point, index.column());
-  }
+  // Why it was refused may be many columns to the right.
+  if (role == Qt::ToolTipRole && !point.row.note.empty()) return qt(point.row.note);
+  if (role == Qt::DisplayRole) return text_at(point, index.column());
   return {};
 }
 
