@@ -211,9 +211,11 @@ void ExplorePage::show_remedies() {
   int at = 0;
   for (const Remedy& remedy : explore_.remedies().plans) add(remedy, at++);
   if (at == 0) {
-    auto* none = new QListWidgetItem(
-        before.feasible ? tr("No neighbouring plan is faster.") : tr("No neighbouring plan fits."),
-        remedies_);
+    const auto& closest = explore_.remedies().closest;
+    const QString words = closest           ? closest_text(*closest)
+                          : before.feasible ? tr("No neighbouring plan is faster.")
+                                            : tr("No neighbouring plan is legal.");
+    auto* none = new QListWidgetItem(words, remedies_);
     none->setFlags(Qt::ItemIsEnabled);
     none->setData(Qt::UserRole, -1);
   }

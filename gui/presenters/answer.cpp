@@ -203,6 +203,14 @@ QString remedy_text(const Remedy& remedy, const Estimate& before) {
   return tr("%1: %2%3").arg(qt(remedy.change), time, memory);
 }
 
+QString closest_text(const Remedy& closest) {
+  const QString hosts = closest.host_memory > Bytes(0)
+                            ? tr(", %1 on a node's hosts").arg(shown(closest.host_memory))
+                            : QString();
+  return tr("No single change makes it fit; %1 comes closest (%2%3).")
+      .arg(qt(closest.change), shown(closest.peak_memory), hosts);
+}
+
 QString recompute_text(const Recompute& recompute) {
   const QString name = qt(name_of(recompute.mode));
   return recompute.full_layers > 0 ? QStringLiteral("%1 %2").arg(name).arg(recompute.full_layers)

@@ -38,6 +38,7 @@ QString misfit_text(const Estimate& estimate, const Cluster& cluster);
 // "Most of the step is …", in a sentence or two.
 QString limits_text(const Candidate& candidate, const Cluster& cluster);
 QString remedy_text(const Remedy& remedy, const Estimate& before);
+QString closest_text(const Remedy& closest);  // of plans that do not fit
 // "TP 8 · PP 16 · …", and what the plan has otherwise than a document that says nothing of it.
 QString plan_text(const Plan& plan);
 QString recompute_text(const Recompute& recompute);  // "full 4"

@@ -5,6 +5,8 @@
 
 #include "gui/presenters/answer.h"
 #include "gui/presenters/plan/plan_knobs.h"
+#include "gui/presenters/text.h"
+#include "model/schedule/schedule.h"
 #include "planner/passes/auto_schedule.h"
 #include "planner/request.h"
 #include "scenarios/question.h"
@@ -66,6 +68,53 @@ TEST_F(Explored, AChangeIsAnsweredAtOnceAndFillsTheCluster) {
   EXPECT_EQ(explore_.candidate()->plan.devices(), 16384);
   EXPECT_EQ(explore_.candidate()->estimate.step_time,
             estimate(question_->job, explore_.candidate()->plan).step_time);
+}
+
+// From each schedule that a pipeline of these stages can have to each other one: by the names, and
+// back by the same way.
+TEST_F(Explored, ASchedulesNumberOfChunksHidesNoOtherSchedule) {
+  explore_.set_question(std::make_shared<Question>(
+      *question_of(R"({"trainyard": "scenario/1", "model": "llama-3.1-8b",
+    "cluster": {"node": "dgx-h100-80gb", "nodes": 2},
+    "training": {"global_batch": 64, "sequence_length": 4096, "stack": "ideal"},
+    "plan": {"tensor_parallel": 2, "pipeline_parallel": 4}})",
+                   "a.json")));
+  const auto name_now = [&] {
+    const ExploreControl& schedule = control("schedule");
+    return schedule.names.value(schedule.at).toStdString();
+  };
+  const auto take = [&](const char* name) {
+    const auto at = control("schedule").names.indexOf(QLatin1String(name));
+    ASSERT_GE(at, 0) << name << " from " << name_now();
+    explore_.choose("schedule", static_cast<int>(at));
+    ASSERT_TRUE(explore_.candidate().has_value());
+    EXPECT_EQ(explore_.candidate()->plan.schedule->name, name);
+  };
+  for (const char* from : {"1f1b", "zb-v", "interleaved-1f1b", "gpipe", "zb-h1"}) {
+    for (const char* to : {"1f1b", "zb-v", "interleaved-1f1b", "gpipe", "zb-h1"}) {
+      take(from);
+      take(to);
+    }
+  }
+}
+
+// `trainyard estimate`: "No single change makes it fit; recompute full comes closest (156.4 GiB)."
+TEST(Explore, NamesWhatComesClosestWhereNothingFits) {
+  Explore explore;
+  explore.set_question(std::make_shared<Question>(
+      *question_of(R"({"trainyard": "scenario/1", "model": "llama-3.1-405b",
+    "cluster": {"node": "dgx-h100-80gb", "nodes": 2},
+    "training": {"global_batch": 64, "sequence_length": 8192},
+    "plan": {"tensor_parallel": 8, "pipeline_parallel": 2}})",
+                   "a.json")));
+  ASSERT_TRUE(wait_until([&] { return explore.remedies().closest.has_value(); }));
+  EXPECT_TRUE(explore.remedies().plans.empty());
+  const Remedy& closest = *explore.remedies().closest;
+  EXPECT_GT(closest.peak_memory, Bytes(80 * kGiB));
+  EXPECT_LT(closest.peak_memory, explore.candidate()->estimate.peak_memory);
+  EXPECT_TRUE(closest_text(closest).startsWith(
+      QStringLiteral("No single change makes it fit; %1 comes closest (").arg(qt(closest.change))))
+      << closest_text(closest).toStdString();
 }
 
 TEST_F(Explored, WhatWouldHelpIsFoundBesideAndCanBeTaken) {

@@ -49,6 +49,10 @@ void keep_what_helps(const Candidate& candidate, Remedies& remedies) {
     constexpr double kLeast = 0.0005;  // of the step: shown as 0.1 %
     return now.feasible ? !remedy.fits || remedy.saved < now.step_time * kLeast : !remedy.fits;
   };
+  const bool none_fits = std::ranges::none_of(remedies.plans, &Remedy::fits);
+  if (!now.feasible && none_fits && !remedies.plans.empty()) {
+    remedies.closest = remedies.plans.front();
+  }
   std::erase_if(remedies.plans, is_of_no_use);
   std::erase_if(remedies.hardware, is_of_no_use);
 }

@@ -28,6 +28,7 @@ struct ExploreControl {
 
 struct Remedies {
   std::vector<Remedy> plans, hardware;
+  std::optional<Remedy> closest;  // to fitting, where no neighbouring plan does
 };
 
 class Explore : public QObject {

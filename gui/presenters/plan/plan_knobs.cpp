@@ -3,6 +3,7 @@
 #include <QCoreApplication>
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "gui/presenters/text.h"
 #include "model/schedule/schedule.h"
@@ -59,6 +60,16 @@ QString switch_name(int value) {
                     : QCoreApplication::translate("PlanKnobs", "on");
 }
 
+// A number of chunks is one of the schedule's: another schedule has the fewest that it runs with.
+// Without a name the chunks choose it.
+std::optional<int> chunks_of(const PlanRequest& request) {
+  if (request.schedule.empty()) return request.virtual_stages;
+  const Schedule* schedule = find_schedule(request.schedule);
+  const bool interleaves =
+      schedule != nullptr && schedule->needs_chunks && schedule->route != Route::vee;
+  return interleaves ? std::optional(2) : std::nullopt;
+}
+
 int schedule_place(const PlanRequest& request) {
   const auto all = schedules();
   const auto found = std::ranges::find_if(
@@ -70,6 +81,7 @@ void set_schedule(PlanRequest& request, int value) {
   request.passes = nullptr;
   request.schedule =
       value == 0 ? std::string_view() : schedules()[static_cast<std::size_t>(value - 1)]->name;
+  request.virtual_stages = chunks_of(request);
 }
 
 template <int PlanRequest::*member>
@@ -147,8 +159,6 @@ PlanRequest turned(PlanRequest request, const PlanKnob& knob, int value) {
   const std::string_view key = knob.key;
   if (key == "tensor_parallel") request.sequence_parallel.reset();
   if (key == "pipeline_parallel") request.recompute_per_stage.clear();
-  // One chunk was no choice: of another schedule it may be another number.
-  if (key == "schedule" && request.virtual_stages == 1) request.virtual_stages.reset();
   const bool chooses_passes = key == "virtual_stages" || key == "pipeline_parallel";
   if (chooses_passes) {
     request.passes = nullptr;
