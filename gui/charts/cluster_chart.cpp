@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kRackGap = 8;   // pixels between racks
 constexpr double kRackEdge = 2;  // between a rack's frame and its devices
-constexpr double kLargestCell = 30;
+constexpr double kLargestCell = 60;
 constexpr int kScale = 120;               // of loads
 constexpr std::size_t kMostLinks = 6000;  // more are a grey field, and slow
 
@@ -261,9 +261,13 @@ void ClusterChart::paint_spines(QPainter& painter) const {
                    spines_bottom(*this));
   const QRectF whole(bar.left(), bar.top(), std::max(bar.width(), width() - 2 * bar.left()),
                      bar.height());
-  painter.fillRect(whole, grid_colour(palette()));
+  const QString name = tr("spine switches");
+  const double wide = std::max(whole.width(), fontMetrics().horizontalAdvance(name) + 2.0);
+  const QRectF label(std::max(0.0, whole.center().x() - wide / 2), whole.top(), wide,
+                     whole.height());
+  painter.fillRect(whole.united(label), grid_colour(palette()));
   painter.setPen(palette().color(QPalette::Text));
-  painter.drawText(whole, Qt::AlignCenter, tr("spine switches"));
+  painter.drawText(label, Qt::AlignCenter, name);
 }
 
 void ClusterChart::paint_group(QPainter& painter) const {
@@ -282,11 +286,8 @@ void ClusterChart::paint_group(QPainter& painter) const {
   painter.drawRect(box_of(selected_).adjusted(-1, -1, 0, 0));
 }
 
-// What the end of the colour scale stands for: the busiest link, rounded up.
-double ClusterChart::full_load() const {
-  constexpr double kRounding = 0.05;
-  return load_ && load_->most > 0 ? std::ceil(load_->most / kRounding) * kRounding : 1;
-}
+// What the end of the colour scale stands for: the busiest link.
+double ClusterChart::full_load() const { return load_ && load_->most > 0 ? load_->most : 1; }
 
 // Left end, and what is written before it.
 double ClusterChart::load_scale_left() const {

@@ -119,7 +119,7 @@ QWidget* PlanPage::make_bar() {
   auto* bar = new QWidget;
   auto* row = new QHBoxLayout(bar);
   row->setContentsMargins(0, 0, 0, 0);
-  row->addWidget(new QLabel(tr("Least")));
+  row->addWidget(new QLabel(tr("Minimise")));
   row->addWidget(objective_);
   row->addWidget(new QLabel(tr("Keep")));
   row->addWidget(top_);

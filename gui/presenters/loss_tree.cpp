@@ -44,8 +44,7 @@ constexpr std::array kLossKinds = {
 
 QString time_text(double seconds) {
   const Seconds time(seconds);
-  return time >= kDay ? LossModel::tr("%1 days").arg(qt(number(time / kDay)))
-                      : LossModel::tr("%1 h").arg(qt(number(time / kHour)));
+  return time >= kDay ? LossModel::tr("%1 days").arg(qt(number(time / kDay))) : qt(with_unit(time));
 }
 
 }  // namespace

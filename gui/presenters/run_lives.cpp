@@ -39,15 +39,22 @@ QString days_text(double seconds) {
   return RunLives::tr("%1 days").arg(qt(number(Seconds(seconds) / kDay, 3)));
 }
 
+// One time where all lives take as long.
+QString wall_text(const Quantiles& wall) {
+  const QString median = days_text(wall.median);
+  return wall.low == wall.high
+             ? median
+             : RunLives::tr("%1 (%2 to %3)").arg(median, days_text(wall.low), days_text(wall.high));
+}
+
 QString summary_of_lives(const Question& question, const Candidate& candidate,
                          const LifeSettings& settings, const Campaign& campaign) {
   const Bill bill = bill_of(question.job.job.cluster, candidate.estimate, settings, campaign);
   QString text = RunLives::tr(
-                     "Goodput %1 (%2 to %3, 10–90 %); the run takes %4 (%5 to %6); %7 "
+                     "Goodput %1 (%2 to %3, 10\u2060–\u206090\u00a0%); the run takes %4; %5 "
                      "interruptions")
                      .arg(percent_text(campaign.goodput.mean), percent_text(campaign.goodput.low),
-                          percent_text(campaign.goodput.high), days_text(campaign.wall.median),
-                          days_text(campaign.wall.low), days_text(campaign.wall.high),
+                          percent_text(campaign.goodput.high), wall_text(campaign.wall),
                           qt(number(campaign.interruptions.mean, 3)));
   if (bill.cost) text += RunLives::tr("; %1 USD").arg(qt(short_scale(bill.cost->value())));
   const bool has_an_end = campaign.wall.low < campaign.wall.high;

@@ -175,6 +175,21 @@ TEST(LossTree, AddsUpFromTheLeavesToTheRun) {
   EXPECT_GE(model.rowCount(run), 3);
 }
 
+// A life is over after its duration: all take as long, which is no range.
+TEST(RunLives, SaysOneTimeWhereAllLivesTakeAsLong) {
+  auto question = std::make_shared<Question>(*question_of(R"({"trainyard": "scenario/1",
+    "model": "llama-3.1-8b", "cluster": {"node": "dgx-h100-80gb", "nodes": 2},
+    "training": {"global_batch": 64, "sequence_length": 4096}, "plan": {"tensor_parallel": 2},
+    "run": {"duration": "5 days", "runs": 8}})",
+                                                          "a.json"));
+  const Plan plan = *requested_plan(question->scenario, question->job);
+  RunLives lives;
+  lives.start(question, {plan, estimate(question->job, plan), {}});
+  ASSERT_TRUE(wait_until([&] { return lives.answer() != nullptr; }));
+  EXPECT_TRUE(lives.answer()->summary.contains(QStringLiteral("the run takes 5.00 days; ")))
+      << lives.answer()->summary.toStdString();
+}
+
 TEST(RunLives, SaysAfterHowManyRunsItWasCancelled) {
   auto question = std::make_shared<Question>(*question_of(R"({"trainyard": "scenario/1",
     "model": "llama-3.1-8b", "cluster": {"node": "dgx-h100-80gb", "nodes": 2},

@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "gui/charts/cluster_chart.h"
+#include "gui/charts/colours.h"
 #include "gui/presenters/cluster/cluster_load.h"
 #include "gui/presenters/cluster/cluster_map.h"
 #include "gui/presenters/cluster/placement_model.h"
@@ -60,6 +61,15 @@ TEST(ClusterMap, DrawsATorusFromNodeToNode) {
   EXPECT_EQ(map->racks().size(), 16u);
   EXPECT_EQ(map->links().size(), 32u);
   EXPECT_TRUE(std::ranges::all_of(map->links(), [](const MapLink& link) { return link.to >= 0; }));
+}
+
+// One node is one, and what leaves its rack is what its NICs bring, however many cables carry it.
+TEST(ClusterMap, CountsInTheSingularToo) {
+  const auto map = map_of(R"({"node": "dgx-h100-80gb", "nodes": 1})", R"({"tensor_parallel": 2})");
+  ASSERT_NE(map, nullptr);
+  const std::string summary = map->summary().toStdString();
+  EXPECT_THAT(summary, ::testing::StartsWith("8 devices in 1 node and 1 rack"));
+  EXPECT_THAT(summary, ::testing::Not(::testing::HasSubstr("cables")));
 }
 
 class Mapped : public testing::Test {
@@ -203,6 +213,11 @@ TEST_F(Mapped, LinksAreInTheColourOfTheirLoad) {
       << QToolTip::text().toStdString();
   EXPECT_TRUE(QToolTip::text().contains(QStringLiteral("load 20.0")));
   EXPECT_TRUE(chart.data_text().contains(QStringLiteral("rack 0 to the spines\t")));
+  // The busiest link is the end of the scale, whatever its load.
+  load.most = 0.114;
+  load.links = load.busiest = {0.114, 0.114};
+  chart.set_load(std::make_shared<const ClusterLoad>(load));
+  EXPECT_EQ(chart.grab().toImage().pixelColor(middle).rgb(), alarm_colour(chart.palette()).rgb());
 }
 
 }  // namespace

@@ -89,6 +89,31 @@ TEST_F(Candidates, AreThePlansOfTheSearchBestFirst) {
   EXPECT_TRUE(model.pareto(0, 1)[0]);  // nothing is faster than the fastest
 }
 
+// A plan without a pipeline has neither a schedule nor a bubble: the command has "–" and leaves the
+// bubble out.
+TEST_F(Candidates, OfOneStageHaveNoScheduleAndNoBubble) {
+  CandidateModel model;
+  model.set_answer(search_.answer());
+  const auto column = [&](const QString& name) {
+    for (int at = 0; at < model.columnCount(); ++at) {
+      if (model.headerData(at, Qt::Horizontal).toString() == name) return at;
+    }
+    return -1;
+  };
+  const int bubble = column(QStringLiteral("Bubble"));
+  const int schedule = column(QStringLiteral("Schedule"));
+  ASSERT_GE(bubble, 0);
+  int of_one_stage = 0;
+  for (int row = 0; row < model.rowCount(); ++row) {
+    if (model.at(row).plan.pipeline_parallel > 1) continue;
+    ++of_one_stage;
+    EXPECT_EQ(model.index(row, bubble).data().toString(), QStringLiteral("–"));
+    if (schedule < 0) continue;  // all plans have the same
+    EXPECT_EQ(model.index(row, schedule).data().toString(), QStringLiteral("–"));
+  }
+  EXPECT_GT(of_one_stage, 0);
+}
+
 // By definition, each pair compared.
 TEST_F(Candidates, OnTheFrontAreThoseThatNoOtherBeatsInBoth) {
   CandidateModel model;

@@ -269,13 +269,13 @@ QString ClusterMap::describe_group(int rank, MapColour colour) const {
 
 QString ClusterMap::summary() const {
   const Cluster& cluster = question_->job.job.cluster;
-  QString text = tr("%1 devices in %2 nodes and %3 racks")
-                     .arg(qt(count(cluster.devices())), qt(count(cluster.nodes)),
-                          qt(count(static_cast<std::int64_t>(racks_.size()))));
+  QString text =
+      tr("%1 in %2 and %3")
+          .arg(qt(counted(cluster.devices(), "device")), qt(counted(cluster.nodes, "node")),
+               qt(counted(static_cast<std::int64_t>(racks_.size()), "rack")));
   if (!links_.empty()) {
     const MapLink& link = links_.front();
-    text += tr("; %1 cables, %2 together, from a rack %3")
-                .arg(link.cables)
+    text += tr("; from a rack %2 %1")
                 .arg(rate_text(link.bandwidth),
                      link.to < 0 ? tr("to the spines") : tr("to a neighbour"));
   }

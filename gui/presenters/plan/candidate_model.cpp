@@ -161,7 +161,9 @@ QVariant CandidateModel::more_data(int row, int column, int role) const {
 
 QString CandidateModel::choice_text(const Plan& plan, int column) const {
   if (column == recompute_column) return recompute_text(plan.recompute);
-  if (column == schedule_column) return qt(plan.schedule->name);
+  if (column == schedule_column) {
+    return plan.pipeline_parallel > 1 ? qt(plan.schedule->name) : QStringLiteral("–");
+  }
   return kPlanChoices[choices_[static_cast<std::size_t>(column - more_columns)]].text(plan);
 }
 

@@ -19,6 +19,7 @@ constexpr double kUnknown = std::numeric_limits<double>::infinity();
 
 std::string known(double value, const std::string& text) { return value < kUnknown ? text : "–"; }
 std::string seconds_text(double value) { return with_unit(Seconds(value)); }
+std::string bubble_text(double value) { return value > 0 ? seconds_text(value) : "–"; }
 std::string bytes_text(double value) { return with_unit(Bytes(value)); }
 std::string share_text(double value) { return percent(value) + " %"; }
 std::string dollars_text(double value) { return known(value, number(value)); }
@@ -52,7 +53,7 @@ constexpr PlanFigure kPlanFigures[] = {
      [](const Candidate& c) { return value_or_unknown(c.estimate.energy_per_step); }, energy_text,
      Kind::axis, kKilowattHour},
     {TRAINYARD_FIGURE("Bubble"), TRAINYARD_FIGURE("Bubble"),
-     [](const Candidate& c) { return c.estimate.breakdown.bubble.value(); }, seconds_text,
+     [](const Candidate& c) { return c.estimate.breakdown.bubble.value(); }, bubble_text,
      Kind::axis},
     {TRAINYARD_FIGURE("MFU"), TRAINYARD_FIGURE("MFU"),
      [](const Candidate& c) { return c.estimate.mfu; }, share_text, Kind::figure},
