@@ -429,10 +429,11 @@ int run(const PlanOptions& options) {
   if (!question) {
     return fail(question.error());
   }
-  if (const auto checked = check(options, pinned, *question); !checked) {
+  const auto checked =
+      check(options, pinned, *question).and_then([&] { return check_output(options.out); });
+  if (!checked) {
     return fail(checked.error());
   }
-  if (const auto writable = check_output(options.out); !writable) return fail(writable.error());
   if (question->scenario.unlike) {
     return answer_for_groups(options.file, *question,
                              {.top = options.top,

@@ -180,7 +180,7 @@ void TimelinePage::show_summary() {
 QString TimelinePage::age_of_step() const {
   const PlayedStep& step = *play_.step();
   if (step.question == nullptr) return {};
-  const QString age = document_.age_of(step.question);
+  QString age = document_.age_of(step.question);
   const auto& now = explore_.candidate();
   if (!age.isEmpty() || !now || plan_value(now->plan) == plan_value(step.plan)) return age;
   return tr("Of another plan than the Explore page has now: ");

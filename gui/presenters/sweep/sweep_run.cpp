@@ -41,7 +41,7 @@ std::optional<Error> why_refused(const Expected<PointQuestion>& point) {
 // How many points there are, and how many of them have a plan that is not legal: of a long sweep
 // those that a moment has time for.
 QString verdict_of(const Sweep& sweep, const std::atomic<bool>& stop) {
-  const QString all = SweepRun::tr("%1 points").arg(qt(count(sweep.points)));
+  QString all = SweepRun::tr("%1 points").arg(qt(count(sweep.points)));
   if (sweep.document.evaluate == Evaluation::plan) return all;  // whatever the plan says
   QElapsedTimer timer;
   timer.start();
