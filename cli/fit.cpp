@@ -124,6 +124,9 @@ std::string misuse(const FitOptions& options) {
   if (!options.fabric.empty() && options.files.size() != 1) {
     return fmt::format("found {} files with --fabric; allowed: one", options.files.size());
   }
+  if (!options.plot.empty() && options.plot == options.out) {
+    return fmt::format("found {} as -o and as --plot; allowed: a file each", options.out.string());
+  }
   if (options.check != options.out.empty()) {
     return fmt::format("found {} -o and --check; allowed: one of them",
                        options.check ? "both" : "neither");

@@ -427,7 +427,9 @@ fs::path canonical_or_given(const fs::path& file) {
 
 Expected<void> check_outputs(const RunOptions& options) {
   for (const fs::path& file : {options.profile, options.trace}) {
-    if (auto writable = check_output(file, {options.file}); !writable) return writable;
+    if (auto writable = check_output(file, {options.file, options.tokens}); !writable) {
+      return writable;
+    }
   }
   const bool both = !options.profile.empty() && !options.trace.empty();
   if (!both || canonical_or_given(options.profile) != canonical_or_given(options.trace)) return {};

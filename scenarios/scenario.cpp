@@ -191,9 +191,6 @@ Expected<std::string> scenario_with_plan(const fs::path& file, const GroupedPlan
 
 Expected<std::string> scenario_at(std::string_view text, const fs::path& file,
                                   const fs::path& destination) {
-  const auto folder_of = [](const fs::path& path) {
-    return fs::weakly_canonical(fs::absolute(path)).parent_path();
-  };
   if (folder_of(file) == folder_of(destination)) return std::string(text);
   if (auto scenario = parse_scenario_at(text, file); !scenario) {
     return tl::unexpected(scenario.error());

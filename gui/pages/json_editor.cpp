@@ -94,7 +94,7 @@ void JsonEditor::take_change(int place, int removed, int added) {
   typed.setPosition(place);
   typed.setPosition(std::min(place + added, last), QTextCursor::KeepAnchor);
   const QLatin1String line_end(text_.contains(QLatin1String("\r\n")) ? "\r\n" : "\n");
-  const QString text = typed.selectedText().replace(QChar::ParagraphSeparator, line_end);
+  const QString text = as_shown(typed.selectedText()).replace(QLatin1Char('\n'), line_end);
   text_ = text_.left(place_in(text_, place)) + text + text_.mid(place_in(text_, place + removed));
 }
 

@@ -9,7 +9,6 @@
 #include <QSpinBox>
 #include <QTableView>
 #include <QVBoxLayout>
-#include <limits>
 
 #include "gui/pages/form_delegate.h"
 #include "gui/presenters/text.h"
@@ -122,10 +121,10 @@ QWidget* SweepForm::make_settings() {
   evaluate_->addItem(tr("the goodput of the run"), int(Evaluation::goodput));
   evaluate_->setObjectName(QStringLiteral("evaluate"));
   evaluate_->setAccessibleName(tr("What answers a point"));
-  samples_->setRange(1, 1'000'000);
+  samples_->setRange(1, kMostDraftedSamples);
   samples_->setValue(200);
   samples_->setAccessibleName(tr("Points drawn"));
-  seed_->setRange(0, std::numeric_limits<int>::max());
+  seed_->setRange(0, kMostDraftedSeed);
   seed_->setAccessibleName(tr("Seed of the draw"));
   where_->setObjectName(QStringLiteral("where"));
   where_->setAccessibleName(tr("Condition that a point must meet"));

@@ -575,9 +575,15 @@ Plan resolve_recompute(const PreparedJob& job, Plan plan) {
     estimate(job, plan, out);
     return out.feasible;
   };
-  if (fits({RecomputeMode::none, 0}) || fits({RecomputeMode::selective, 0})) return plan;
+  const Stack& stack = job.job.training.stack;
+  if (fits({RecomputeMode::none, 0})) return plan;
+  if (stack.limits.selective_recompute && fits({RecomputeMode::selective, 0})) return plan;
   int layers = 0;
   for (const StageParameters& stage : out.held) layers = std::max(layers, stage.layers);
+  if (stack.partial_recompute == PartialRecompute::none) {
+    plan.recompute = {RecomputeMode::full, 0};
+    return offloaded_if_faster(job, plan, layers);
+  }
   const int full = first_where(1, layers, [&](int repeated) {
     return fits({RecomputeMode::full, repeated});
   });

@@ -92,16 +92,17 @@ class KeptInChunks {
   Bytes of_layers(const LayersOfChunks& layers, int position) const {
     const bool last = position + 1 == layer_chunks(shape_);
     const int mtp_layers = last ? job_.job.model.mtp_layers : 0;
-    Bytes kept = mtp_layers > 0 ? of_kind(kMtpKind) * mtp_layers : Bytes(0);
+    const Bytes of_mtp = mtp_layers > 0 ? of_kind(kMtpKind) * mtp_layers : Bytes(0);
     if (job_.only_kind) {
       const auto only = static_cast<std::size_t>(index_of(*job_.only_kind));
-      return kept + of_kind(only) * layers[position];
+      return of_kind(only) * layers[position] + of_mtp;
     }
+    Bytes kept;
     const auto kinds = job_.layers_between(layers.before(position), layers[position]);
     for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
       if (kinds[kind] > 0) kept += of_kind(kind) * kinds[kind];
     }
-    return kept;
+    return kept + of_mtp;
   }
 
   Bytes of_kind(std::size_t kind) const {

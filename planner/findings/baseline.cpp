@@ -41,6 +41,8 @@ Expected<Candidate> first_that_fits(const PreparedJob& job, PlanRequest request,
   Error refused;
   for (const RecomputeMode mode :
        {RecomputeMode::none, RecomputeMode::selective, RecomputeMode::full}) {
+    const bool selective = mode == RecomputeMode::selective;
+    if (selective && !j.training.stack.limits.selective_recompute) continue;
     request.recompute = {.mode = mode};
     for (const int pipeline : pipelines) {
       request.pipeline_parallel = pipeline;

@@ -5,6 +5,7 @@
 
 #include "planner/findings/explain.h"
 #include "planner/findings/hardware.h"
+#include "planner/offered.h"
 #include "planner/request.h"
 
 namespace trainyard {
@@ -207,7 +208,10 @@ std::vector<Remedy> plan_remedies(const PreparedJob& job, const Candidate& candi
     Neighbour& neighbour = all[i];
     const auto plan = make_plan(neighbour.request, j.model, j.cluster, j.training);
     if (is_over && is_over(static_cast<double>(i) / static_cast<double>(all.size()))) return {};
-    if (plan) {
+    // What the plan itself has, the scenario asked for.
+    const bool offered = plan && (offers_recompute(j.training.stack, *plan) ||
+                                  !offers_recompute(j.training.stack, candidate.plan));
+    if (offered) {
       evaluate(*plan, estimate);
       remedies.push_back(remedy(std::move(neighbour.change), candidate.estimate, estimate));
       remedies.back().request = std::move(neighbour.request);

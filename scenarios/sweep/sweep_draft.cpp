@@ -124,6 +124,10 @@ Expected<void> check_is_drafted(const SweepDocument& sweep) {
   if (sweep.objective != Objective::step_time) {
     return refused("/objective", "another objective", "step-time");
   }
+  if (sweep.samples > kMostDraftedSamples)
+    return refused("/samples", "more than a form has", "at most 1000000");
+  if (sweep.seed > kMostDraftedSeed)
+    return refused("/seed", "more than a form has", "at most 2147483647");
   return {};
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,10 @@ struct DraftAxis {
   Scale scale = Scale::linear;
   bool with_previous = false;  // takes its values together with the axis before it
 };
+
+// Of points drawn, in a draft; documents go beyond both.
+inline constexpr int kMostDraftedSamples = 1'000'000;
+inline constexpr int kMostDraftedSeed = std::numeric_limits<int>::max();
 
 struct SweepDraft {
   std::vector<DraftAxis> axes;

@@ -26,6 +26,16 @@ TEST(Streams, EndAsEverWhereNobodyCanReadTheErrors) {
   }
 }
 
+// What reads the errors has ended before there are any.
+TEST(Streams, EndAsEverWhereTheReaderOfTheErrorsIsGone) {
+  const std::string program = quoted(TRAINYARD_PROGRAM);
+  const fs::path status = scratch_folder() / "status";
+  const std::string late = "{ sleep 0.3; " + program + " estimate /absent.json; echo $? > " +
+                           quoted(status) + "; } 2>&1 | :; sleep 1";
+  EXPECT_EQ(std::system(late.c_str()), 0);
+  EXPECT_EQ(read_text(status), "2\n");
+}
+
 // Bad input all the same, and none of them works first: what is written last is looked at before.
 TEST(Streams, RefuseAnOutputInNoFolder) {
   const std::string out = quoted(scratch_folder() / "absent" / "out");

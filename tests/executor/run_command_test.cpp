@@ -189,6 +189,10 @@ TEST(RunCommand, TrainsOnTheTokensOfAFile) {
   EXPECT_EQ(refused.status, 2);
   EXPECT_NE(refused.err.find("token 1: found 29; allowed are 0 to 28"), std::string::npos)
       << refused.err;
+  const auto onto =
+      run_trainyard(fmt::format("{} --tokens {} -o {}", command, tokens.string(), tokens.string()));
+  EXPECT_EQ(onto.status, 2);
+  EXPECT_NE(onto.err.find("found a file that is read"), std::string::npos) << onto.err;
 }
 
 // A device has no end; a sparse file of a terabyte is no more than its first tokens.

@@ -158,6 +158,18 @@ TEST(ScenarioDocument, ARecoveredOneSeesWhatAnotherProgramWroteSince) {
   EXPECT_TRUE(document.changed_on_disk());
 }
 
+// A path in a line, and the text: as it was before what was saved stood between them.
+TEST(Recovery, OffersWhatAnOlderProgramLeft) {
+  const std::filesystem::path folder = gui_home() / "older";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "1.autosave") << "/a.json\n{ \"mine\": 1 }";
+  const std::vector<RecoveryOffer> offers = Recovery(folder).offers();
+  ASSERT_EQ(offers.size(), 1U);
+  EXPECT_EQ(offers[0].file, "/a.json");
+  EXPECT_EQ(offers[0].saved, "");
+  EXPECT_EQ(offers[0].text, "{ \"mine\": 1 }");
+}
+
 TEST(Recovery, OffersNothingOfAProgramThatRuns) {
   const Recovery other(gui_home() / "recovery");
   Recovery mine(gui_home() / "recovery");

@@ -107,6 +107,10 @@ TEST_F(OnScenarioPage, TypingChangesWhatIsTypedAndNothingElse) {
   EXPECT_EQ(window_.document().text(), std::string(text).insert(place, "\r\n"));
   QTest::keyClick(&editor(), Qt::Key_Backspace);
   EXPECT_EQ(window_.document().text(), text);
+  // Neither is JSON as Qt has it: a line separator, and no-break spaces of a page on the web.
+  QTest::keyClick(&editor(), Qt::Key_Return, Qt::ShiftModifier);
+  editor().insertPlainText(QStringLiteral("\u00a0"));
+  EXPECT_EQ(window_.document().text(), std::string(text).insert(place, "\r\n "));
   QTest::keyClick(&editor(), Qt::Key_A, Qt::ControlModifier);
   QTest::keyClicks(&editor(), QStringLiteral("{"));
   EXPECT_EQ(window_.document().text(), "{");

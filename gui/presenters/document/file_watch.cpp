@@ -15,7 +15,9 @@ FileWatch::FileWatch(QObject* parent) : QObject(parent) {
   settles_.setSingleShot(true);
   settles_.setInterval(kSettled);
   connect(&settles_, &QTimer::timeout, this, &FileWatch::look);
-  const auto wait = [this] { settles_.start(); };
+  const auto wait = [this] {
+    if (stamp() != seen_) settles_.start();
+  };
   connect(&watcher_, &QFileSystemWatcher::fileChanged, this, wait);
   connect(&watcher_, &QFileSystemWatcher::directoryChanged, this, wait);
 }

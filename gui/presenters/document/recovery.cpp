@@ -33,7 +33,9 @@ std::optional<RecoveryOffer> offer_of(const std::string& content) {
   const char* const end = content.data() + content.size();
   std::size_t bytes = 0;
   const auto [number_end, error] = std::from_chars(content.data() + path_end + 1, end, bytes);
-  if (error != std::errc() || number_end == end) return std::nullopt;
+  if (error != std::errc() || number_end == end) {  // as they were before what was saved was kept
+    return RecoveryOffer{.file = content.substr(0, path_end), .text = content.substr(path_end + 1)};
+  }
   const std::string_view rest(number_end + 1, end);
   if (bytes > rest.size()) return std::nullopt;
   return RecoveryOffer{.file = content.substr(0, path_end),

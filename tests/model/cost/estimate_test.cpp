@@ -227,6 +227,21 @@ TEST(ResolveRecompute, TakesTheFewestLayersThatFit) {
   EXPECT_FALSE(estimate(job, plan).feasible);
 }
 
+// Software that repeats all layers or none, and nothing less.
+TEST(ResolveRecompute, TakesWhatTheStackCan) {
+  PreparedJob job = gpt3_on_a100();
+  PlanRequest request = korthikanti_plan();
+  request.recompute = {RecomputeMode::selective, 0};
+  job.job.cluster.device.memory = estimate(job, legal_plan(job, request)).peak_memory;
+  request.recompute = {RecomputeMode::automatic, 0};
+  EXPECT_EQ(resolve_recompute(job, legal_plan(job, request)).recompute.mode,
+            RecomputeMode::selective);
+  job.job.training.stack.limits.selective_recompute = false;
+  job.job.training.stack.partial_recompute = PartialRecompute::none;
+  EXPECT_EQ(resolve_recompute(job, legal_plan(job, request)).recompute,
+            (Recompute{RecomputeMode::full, 0}));
+}
+
 TEST(ResolveRecompute, RecomputesNothingWhereEverythingFits) {
   const PreparedJob job = llama_8b_on_h100();
   PlanRequest request{.zero_stage = 3, .recompute = {RecomputeMode::automatic, 0}};

@@ -226,6 +226,19 @@ TEST(PlanRemedies, LeaveARecomputationOfEachStagesOwn) {
   EXPECT_NE(find_remedy(remedies, "pipeline_parallel 2, recompute full"), nullptr);
 }
 
+TEST(PlanRemedies, LeaveOutWhatTheStackCannot) {
+  PreparedJob job = prepare(small_dense_job());
+  const auto plan = make_plan({}, job.job.model, job.job.cluster, job.job.training);
+  ASSERT_TRUE(plan);
+  const auto evaluate = analytic_evaluator(job);
+  auto remedies = plan_remedies(job, {*plan, {}, {}}, evaluate);
+  EXPECT_NE(find_remedy(remedies, "recompute selective"), nullptr);
+  job.job.training.stack.limits.selective_recompute = false;
+  remedies = plan_remedies(job, {*plan, {}, {}}, evaluate);
+  EXPECT_EQ(find_remedy(remedies, "recompute selective"), nullptr);
+  EXPECT_NE(find_remedy(remedies, "recompute full"), nullptr);
+}
+
 TEST(PlanRemedies, TakeBackWhatTheHostsCannotHold) {
   const PreparedJob job = prepare(small_dense_job());
   PlanRequest request;

@@ -113,6 +113,9 @@ TEST(SweepDraft, OfADocumentThatNoWindowShowsIsRefused) {
        {std::pair(R"("vary": [{"key": "cluster.nodes", "values": [4]}], "evaluate": "run")", "run"),
         std::pair(R"("vary": [{"key": "cluster.nodes", "values": [4]}], "objective": "cost")",
                   "objective"),
+        std::pair(R"("vary": [{"key": "cluster.nodes", "from": 1, "to": 9}], "combine": "random",
+                      "samples": 9, "seed": 5000000000)",
+                  "seed"),
         std::pair(R"("vary": [{"key": "name", "values": ["a..b"]}])", "two dots")}) {
     const auto opened = opened_sweep(write_sweep_file("opened.json", sweep_text(keys)), "a.json");
     ASSERT_FALSE(opened.has_value()) << keys;
