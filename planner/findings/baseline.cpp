@@ -32,6 +32,12 @@ PlanRequest without_pipeline(const Job& job, const PlanRequest& base) {
   return request;
 }
 
+// What the software can repeat, the least first.
+std::vector<RecomputeMode> modes_of(const Stack& stack) {
+  if (!stack.limits.selective_recompute) return {RecomputeMode::none, RecomputeMode::full};
+  return {RecomputeMode::none, RecomputeMode::selective, RecomputeMode::full};
+}
+
 // With the least recomputation that fits; the last one tried when none does; what is refused of the
 // first when none is legal. Requires: a pipeline.
 Expected<Candidate> first_that_fits(const PreparedJob& job, PlanRequest request,
@@ -39,10 +45,7 @@ Expected<Candidate> first_that_fits(const PreparedJob& job, PlanRequest request,
   const Job& j = job.job;
   std::optional<Candidate> last;
   Error refused;
-  for (const RecomputeMode mode :
-       {RecomputeMode::none, RecomputeMode::selective, RecomputeMode::full}) {
-    const bool selective = mode == RecomputeMode::selective;
-    if (selective && !j.training.stack.limits.selective_recompute) continue;
+  for (const RecomputeMode mode : modes_of(j.training.stack)) {
     request.recompute = {.mode = mode};
     for (const int pipeline : pipelines) {
       request.pipeline_parallel = pipeline;

@@ -140,6 +140,16 @@ TEST(RuleOfThumb, FillsTheNodeWithTensorParallelismAndAddsStagesUntilItFits) {
   EXPECT_EQ(candidate->plan.micro_batch, 1);
 }
 
+TEST(RuleOfThumb, RepeatsTheLeastThatTheStackCan) {
+  PreparedJob job = prepare(llama_8b_job(1));
+  const auto fits_repeated = [](const Plan& plan, Estimate& out) {
+    out.feasible = plan.recompute.mode != RecomputeMode::none;
+  };
+  EXPECT_EQ(rule_of_thumb(job, {}, fits_repeated)->plan.recompute.mode, RecomputeMode::selective);
+  job.job.training.stack.limits.selective_recompute = false;
+  EXPECT_EQ(rule_of_thumb(job, {}, fits_repeated)->plan.recompute.mode, RecomputeMode::full);
+}
+
 TEST(RuleOfThumb, GivesTheLastThatItTriedWhenNoneFits) {
   Job raw = llama_8b_job(1);
   raw.cluster.device.memory = Bytes(1e9);
