@@ -135,8 +135,10 @@ TEST(SimulateCommand, RefusesConditionsThatTheClusterHasNot) {
       << ran.err;
 }
 
+// Speeds of one device multiply: a trillionth.
 std::filesystem::path beyond_clock() {
-  return disturbed(R"({ "stragglers": [{ "rank": 0, "speed": 1e-12 }] })");
+  return disturbed(R"({ "stragglers": [{ "rank": 0, "speed": 1e-4 }, { "rank": 0, "speed": 1e-4 },
+                                       { "rank": 0, "speed": 1e-4 }] })");
 }
 
 TEST(SimulateCommand, RefusesAStepBeyondItsClockInOneLine) {
