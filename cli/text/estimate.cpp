@@ -136,21 +136,6 @@ std::string step_words(const Estimate& estimate, const Style& style) {
                      with_unit(estimate.step_time_high));
 }
 
-// Why the interval is wider than the stack's own; empty: it is not, or is a point.
-std::string widening_words(const Job& job, const Plan& plan, const Estimate& estimate) {
-  if (estimate.step_time_low == estimate.step_time_high) return "";
-  std::vector<std::string> reasons;
-  if (const auto beyond = beyond_evidence(job, plan); !beyond.empty()) {
-    reasons.push_back(fmt::format("no published run of {} had {}", job.training.stack.name,
-                                  fmt::join(beyond, ", ")));
-  }
-  const Device& device = job.cluster.device;
-  if (device.interval_widening > 1) {
-    reasons.push_back(fmt::format("no kernel of {} was measured", device.name));
-  }
-  return fmt::format("{}", fmt::join(reasons, "; "));
-}
-
 }  // namespace
 
 std::string job_heading(const Question& question, const Style& style) {
@@ -216,8 +201,8 @@ std::string step_summary(const Question& question, const Candidate& candidate, c
   const Job& job = question.job.job;
   std::string text = heading_line("plan", plan_line(candidate.plan), style);
   text += heading_line("step", step_words(estimate, style), style);
-  if (const std::string why = widening_words(job, candidate.plan, estimate); !why.empty()) {
-    text += heading_line("interval", "widened: " + why, style);
+  if (const auto why = widening_reasons(job, candidate.plan); !why.empty()) {
+    text += heading_line("interval", fmt::format("widened: {}", fmt::join(why, "; ")), style);
   }
   text += heading_line("throughput",
                        fmt::format("{} tokens/s · {} tokens/s/device",

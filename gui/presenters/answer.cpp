@@ -1,11 +1,14 @@
 #include "gui/presenters/answer.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <QCoreApplication>
 #include <QStringList>
 #include <cmath>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "gui/presenters/text.h"
 #include "model/cost/interval.h"
@@ -32,22 +35,6 @@ AnswerLine money_line(const Estimate& estimate) {
           tr("a step, %1").arg(energy)};
 }
 
-// Why the interval is wider than the stack's own; empty: it is not.
-QString widening_text(const Job& job, const Plan& plan) {
-  QStringList reasons;
-  QStringList beyond;
-  for (const std::string& what : beyond_evidence(job, plan)) beyond.append(qt(what));
-  if (!beyond.isEmpty()) {
-    reasons.append(tr("no published run of %1 had %2")
-                       .arg(qt(job.training.stack.name), beyond.join(QStringLiteral(", "))));
-  }
-  const Device& device = job.cluster.device;
-  if (device.interval_widening > 1) {
-    reasons.append(tr("no kernel of %1 was measured").arg(qt(device.name)));
-  }
-  return reasons.join(QStringLiteral("; "));
-}
-
 // A stack whose interval is a point, `ideal`, predicts no measured time.
 QString interval_text(const Estimate& found, const Job& job, const Plan& plan) {
   if (found.step_time_low == found.step_time_high) {
@@ -55,8 +42,10 @@ QString interval_text(const Estimate& found, const Job& job, const Plan& plan) {
   }
   const QString interval = tr("%1 to %2 (10\u2060–\u206090\u00a0%)")
                                .arg(shown(found.step_time_low), shown(found.step_time_high));
-  const QString why = widening_text(job, plan);
-  return why.isEmpty() ? interval : tr("%1, widened: %2").arg(interval, why);
+  const std::vector<std::string> why = widening_reasons(job, plan);
+  return why.empty()
+             ? interval
+             : tr("%1, widened: %2").arg(interval, qt(fmt::format("{}", fmt::join(why, "; "))));
 }
 
 QString missing_text(const Infeasible& missing) {

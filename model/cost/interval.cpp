@@ -1,6 +1,7 @@
 #include "model/cost/interval.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -44,23 +45,8 @@ Beyond beyond(const Job& job, const Plan& plan) {
           .longer = std::max(1.0, longer)};
 }
 
-}  // namespace
-
-double interval_widening(const Job& job, const Plan& plan) {
-  const Beyond what = beyond(job, plan);
-  double wider = job.cluster.device.interval_widening;
-  if (job.model.experts > 0) wider *= job.training.stack.interval_moe;
-  if (what.generation) wider *= kUnseenGeneration;
-  for (const bool kind : {what.tensor_parallel, what.pipeline_parallel, what.context_parallel}) {
-    if (kind) wider *= kUnseenParallelism;
-  }
-  for (const double times : {what.larger, what.longer}) {
-    if (times > 1) wider *= 1 + kPerDoubling * std::log2(times);
-  }
-  return wider;
-}
-
-std::vector<std::string> beyond_evidence(const Job& job, const Plan& plan) {
+// What no run of the stack had, as words that follow "had".
+std::vector<std::string> beyond_words(const Job& job, const Plan& plan) {
   const Beyond what = beyond(job, plan);
   std::vector<std::string> words;
   if (what.generation) words.emplace_back("this generation of devices");
@@ -77,11 +63,42 @@ std::vector<std::string> beyond_evidence(const Job& job, const Plan& plan) {
   return words;
 }
 
+}  // namespace
+
+double interval_widening(const Job& job, const Plan& plan) {
+  const Beyond what = beyond(job, plan);
+  double wider = job.cluster.device.interval_widening;
+  if (job.model.experts > 0) wider *= job.training.stack.interval_moe;
+  if (what.generation) wider *= kUnseenGeneration;
+  for (const bool kind : {what.tensor_parallel, what.pipeline_parallel, what.context_parallel}) {
+    if (kind) wider *= kUnseenParallelism;
+  }
+  for (const double times : {what.larger, what.longer}) {
+    if (times > 1) wider *= 1 + kPerDoubling * std::log2(times);
+  }
+  return wider;
+}
+
 Interval step_interval(const Job& job, const Plan& plan) {
   const Stack& stack = job.training.stack;
   const double wider = interval_widening(job, plan);
   return {.low = std::pow(std::min(1.0, stack.interval_low), wider),
           .high = std::pow(std::max(1.0, stack.interval_high), wider)};
+}
+
+std::vector<std::string> widening_reasons(const Job& job, const Plan& plan) {
+  const Stack& stack = job.training.stack;
+  const Device& device = job.cluster.device;
+  if (stack.interval_low >= 1 && stack.interval_high <= 1) return {};
+  std::vector<std::string> reasons;
+  if (const auto beyond = beyond_words(job, plan); !beyond.empty()) {
+    reasons.push_back(
+        fmt::format("no published run of {} had {}", stack.name, fmt::join(beyond, ", ")));
+  }
+  if (device.interval_widening > 1) {
+    reasons.push_back(fmt::format("no kernel of {} was measured", device.name));
+  }
+  return reasons;
 }
 
 }  // namespace trainyard

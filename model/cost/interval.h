@@ -32,10 +32,11 @@ inline constexpr double kPerDoubling = 0.1;
 // How many times wider, in logarithm, than the interval of the stack's dense runs.
 double interval_widening(const Job& job, const Plan& plan);
 
-// Why: what no run of the stack had, as words that follow "beyond its runs:". Empty where
-// interval_widening is that of the network and the device alone.
-std::vector<std::string> beyond_evidence(const Job& job, const Plan& plan);
-
 Interval step_interval(const Job& job, const Plan& plan);
+
+// Why it is wider than that of the stack's runs: "no published run of megatron-core had tensor
+// parallelism", "no kernel of b200 was measured". Empty where it is not, and for a stack whose
+// interval is a point.
+std::vector<std::string> widening_reasons(const Job& job, const Plan& plan);
 
 }  // namespace trainyard

@@ -1,15 +1,21 @@
 // Expected widenings are worked out by hand from the factors of model/cost/interval.h.
 #include "model/cost/interval.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <string>
+#include <vector>
 
 #include "model/cost/estimate.h"
 #include "tests/model/cost/example_jobs.h"
 
 namespace trainyard {
 namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
 
 constexpr double kPrecision = 1e-12;
 
@@ -19,12 +25,17 @@ struct Question {
   Stack& stack = job.job.training.stack;
 
   Question() {
+    stack.name = "house-stack";
+    job.job.cluster.device.name = "new-gpu";
     stack.interval_low = 0.9;
     stack.interval_high = 1.2;
     stack.evidence = {.runs = 10, .devices = 8, .hopper = true};
   }
   double widening(const PlanRequest& request = {}) const {
     return interval_widening(job.job, legal_plan(job, request));
+  }
+  std::vector<std::string> reasons(const PlanRequest& request = {}) const {
+    return widening_reasons(job.job, legal_plan(job, request));
   }
 };
 
@@ -65,8 +76,8 @@ TEST(StepInterval, WidensOnADeviceOfNoNamedGeneration) {
   question.stack.evidence = {
       .runs = 10, .devices = 8, .ampere = true, .hopper = true, .blackwell = true};
   EXPECT_NEAR(question.widening(), kUnseenGeneration, kPrecision);
-  EXPECT_EQ(beyond_evidence(question.job.job, legal_plan(question.job, {})),
-            std::vector<std::string>{"this generation of devices"});
+  EXPECT_THAT(question.reasons(),
+              ElementsAre("no published run of house-stack had this generation of devices"));
 }
 
 TEST(StepInterval, WidensForEachKindOfParallelismThatNoRunHad) {
@@ -97,17 +108,22 @@ TEST(StepInterval, WidensWithEachDoublingOfTheSequenceBeyondTheLongest) {
   EXPECT_DOUBLE_EQ(question.widening(), 1);
 }
 
+TEST(StepInterval, OfAStackThatStatesNoneIsAPointWithoutReasons) {
+  Question question;
+  question.stack.interval_low = question.stack.interval_high = 1;
+  question.job.job.cluster.device.interval_widening = 2;
+  EXPECT_THAT(question.reasons(), IsEmpty());
+}
+
 TEST(StepInterval, SaysWhatNoRunHad) {
   Question question;
-  const auto words = [&](const PlanRequest& request) {
-    return beyond_evidence(question.job.job, legal_plan(question.job, request));
-  };
-  EXPECT_TRUE(words({}).empty());
+  EXPECT_THAT(question.reasons(), IsEmpty());
   question.stack.evidence = {.runs = 1, .devices = 4, .sequence_length = 64, .ampere = true};
-  EXPECT_EQ(words({.tensor_parallel = 2, .context_parallel = 2, .pipeline_parallel = 2}),
-            (std::vector<std::string>{"this generation of devices", "tensor parallelism",
-                                      "pipeline parallelism", "context parallelism",
-                                      "more than 4 devices", "a sequence longer than 64 tokens"}));
+  EXPECT_THAT(
+      question.reasons({.tensor_parallel = 2, .context_parallel = 2, .pipeline_parallel = 2}),
+      ElementsAre("no published run of house-stack had this generation of devices, tensor "
+                  "parallelism, pipeline parallelism, context parallelism, more than 4 "
+                  "devices, a sequence longer than 64 tokens"));
 }
 
 TEST(StepInterval, IsWiderForExpertsByTheFactorOfTheStack) {
@@ -122,7 +138,7 @@ TEST(StepInterval, IsWiderOnADeviceWhoseKernelsNobodyMeasured) {
   Question question;
   question.job.job.cluster.device.interval_widening = 2;
   EXPECT_DOUBLE_EQ(question.widening(), 2);
-  EXPECT_TRUE(beyond_evidence(question.job.job, legal_plan(question.job, {})).empty());
+  EXPECT_THAT(question.reasons(), ElementsAre("no kernel of new-gpu was measured"));
   const Interval interval = step_interval(question.job.job, legal_plan(question.job, {}));
   EXPECT_NEAR(interval.low, 0.81, kPrecision);
   EXPECT_NEAR(interval.high, 1.44, kPrecision);
