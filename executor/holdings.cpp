@@ -1,7 +1,6 @@
 #include "executor/holdings.h"
 
 #include <algorithm>
-#include <system_error>
 #include <thread>
 
 #include "executor/cpu/kernels/kernels.h"
@@ -84,11 +83,7 @@ std::vector<double> Holdings::initial_weights(const ProgramBuffer& buffer, int l
   FirstException failed;
   std::vector<std::jthread> others;  // join where they go out of scope
   for (std::size_t part = 1; part < threads; ++part) {
-    try {
-      others.emplace_back([&, part] { failed.keep_of([&] { fill(part); }); });
-    } catch (const std::system_error&) {  // the process may have no more threads
-      fill(part);
-    }
+    if (!add_thread(others, failed, [&fill, part] { fill(part); })) fill(part);
   }
   fill(0);
   others.clear();

@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <exception>
+#include <system_error>
+#include <utility>
 
 namespace trainyard {
 
@@ -27,5 +29,18 @@ class FirstException {
   std::atomic_flag is_taken_;
   std::exception_ptr first_;
 };
+
+// One more thread in `threads`, whose work is kept of. False: the process may have no more, and
+// what it should have done is left to the others. `Threads` is a vector of std::jthread, which
+// model/ itself does without.
+template <typename Threads, typename Work>
+bool add_thread(Threads& threads, FirstException& failed, Work work) {
+  try {
+    threads.emplace_back([&failed, work = std::move(work)] { failed.keep_of(work); });
+  } catch (const std::system_error&) {
+    return false;
+  }
+  return true;
+}
 
 }  // namespace trainyard

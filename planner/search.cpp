@@ -25,13 +25,14 @@ int thread_count(const SearchOptions& options) {
   return options.threads > 0 ? options.threads : std::max(1, static_cast<int>(processors));
 }
 
-// The calling thread is the first worker, and the one that reports progress.
+// The calling thread is the first worker, and the one that reports progress. The workers take from
+// one queue, so that those for whom there is no thread are not missed.
 void in_parallel(std::vector<Worker>& workers, void (Worker::*task)()) {
   FirstException failed;
   std::vector<std::jthread> pool;
   pool.reserve(workers.size());
   for (std::size_t i = 1; i < workers.size(); ++i) {
-    pool.emplace_back([&, &worker = workers[i]] { failed.keep_of([&] { (worker.*task)(); }); });
+    if (!add_thread(pool, failed, [task, &worker = workers[i]] { (worker.*task)(); })) break;
   }
   (workers.front().*task)();
   pool.clear();

@@ -9,6 +9,8 @@
 #include <limits>
 #include <map>
 #include <streambuf>
+#include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 
@@ -34,6 +36,7 @@ class FileBlocks : public std::streambuf {
     size_ = static_cast<double>(std::filesystem::file_size(file, error));
   }
   bool is_open() const { return in_.is_open(); }
+  bool is_unreadable() const { return in_.bad(); }
   bool is_interrupted() const { return is_set(reading_.interrupted); }
   void end() { ended_ = true; }
 
@@ -193,7 +196,8 @@ class Events {
   Events(TraceReader& reader, FileBlocks& file) : reader_(reader), file_(file) {}
 
   bool keeps(int depth, Json::parse_event_t what, Json& parsed) {
-    if (depth > static_cast<int>(kDeepestNesting)) file_.end();
+    is_too_deep_ |= depth > static_cast<int>(kDeepestNesting);
+    if (is_too_deep_) file_.end();
     switch (what) {
       case Json::parse_event_t::object_start:
         if (depth == kEvent) keys_ = 0;
@@ -214,6 +218,8 @@ class Events {
     return true;
   }
 
+  bool is_too_deep() const { return is_too_deep_; }
+
  private:
   static constexpr int kEvent = 2;  // depth: below the list below the whole
   static constexpr int kMostKeys = 1000;
@@ -221,7 +227,23 @@ class Events {
   TraceReader& reader_;
   FileBlocks& file_;
   int keys_ = 0;
+  bool is_too_deep_ = false;
 };
+
+constexpr std::string_view kAllowed = "allowed: a trace as JSON, unpacked";
+
+// Why the text is none; empty: it is one.
+std::string text_problem(const FileBlocks& blocks, const Events& events, const Json& rest) {
+  if (blocks.is_unreadable()) return "cannot be read to its end";
+  if (events.is_too_deep()) {
+    return fmt::format("found JSON nested deeper than {} levels; {}", kDeepestNesting, kAllowed);
+  }
+  if (rest.is_discarded()) {
+    return fmt::format("found broken JSON, or its end cut off; {}", kAllowed);
+  }
+  const bool has_events = rest.is_object() && rest.contains("traceEvents");
+  return has_events ? "" : fmt::format("found no \"traceEvents\"; {}", kAllowed);
+}
 
 }  // namespace
 
@@ -239,8 +261,8 @@ Expected<SavedTrace> read_trace(const std::filesystem::path& file, const TraceRe
   };
   const Json rest = Json::parse(text, each, false);
   if (blocks.is_interrupted()) return failure("", "interrupted");
-  if (rest.is_discarded() || !rest.is_object() || !rest.contains("traceEvents")) {
-    return failure(file.string(), "found no \"traceEvents\"; allowed: a trace as JSON, unpacked");
+  if (const std::string problem = text_problem(blocks, events, rest); !problem.empty()) {
+    return failure(file.string(), problem);
   }
   if (reader.is_empty()) return failure(file.string(), "found no span of time in the trace");
   if (reader.length() > kLongestTrace) {

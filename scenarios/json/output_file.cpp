@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -72,12 +73,29 @@ Expected<OutputFile> OutputFile::open(const fs::path& file) {
   const fs::path target = linked ? fs::canonical(file, ignored) : file;
   OutputFile output(
       target, replaced ? fmt::format("{}.{}.tmp", target.string(), ::getpid()) : std::string());
-  if (output.stream_) return output;
+  if (output.stream_) {
+    if (replaced && fs::exists(there)) output.keep_mode_of(there);
+    return output;
+  }
   const bool unread = fs::is_fifo(there) && errno == ENXIO;
   return not_written(file, unread ? "nobody reads it" : reason_of(errno));
 }
 
+// Who may read a file is its owner's choice, not the umask's.
+void OutputFile::keep_mode_of(const fs::file_status& replaced) {
+  const auto mode = static_cast<::mode_t>(replaced.permissions() & fs::perms::mask);
+  if (::fchmod(::fileno(stream_.get()), mode) != 0) failed_ = errno;
+}
+
+// Without the bytes on the disk before the name, a loss of power can leave an empty file under it.
+void OutputFile::flush() {
+  const bool whole = std::fflush(stream_.get()) == 0 &&
+                     (temporary_.empty() || ::fsync(::fileno(stream_.get())) == 0);
+  if (!whole && failed_ == 0) failed_ = errno;
+}
+
 Expected<void> OutputFile::finish() {
+  flush();
   const bool closed = std::fclose(stream_.release()) == 0;
   if (!closed && failed_ == 0) failed_ = errno;
   if (failed_ != 0) return not_written(file_, reason_of(failed_));

@@ -12,7 +12,8 @@
 namespace trainyard {
 
 // A file that is written piece by piece, whole or not at all: a temporary file beside it, renamed
-// when it is complete and removed when it is given up.
+// when it is complete and on the disk, and removed when it is given up. A file that it replaces
+// hands on its permissions.
 class OutputFile {
  public:
   // A pipe that nobody reads is an error, after some seconds.
@@ -33,6 +34,8 @@ class OutputFile {
     void operator()(std::FILE* stream) const { std::fclose(stream); }
   };
   OutputFile(std::filesystem::path file, std::filesystem::path temporary);
+  void keep_mode_of(const std::filesystem::file_status& replaced);
+  void flush();
 
   std::filesystem::path file_, temporary_;  // the latter empty: there is none any more
   std::unique_ptr<std::FILE, Close> stream_;

@@ -161,11 +161,13 @@ Expected<SweepOutcome> run_sweep(const Sweep& sweep, SweepStore& store,
   const StopAtEnd stop_at_end(exchange);
   threads.reserve(static_cast<std::size_t>(options.workers));
   for (int i = 0; i < options.workers; ++i) {
-    threads.emplace_back([&] {
+    const bool added = add_thread(threads, failed, [&] {
       failed.keep_of([&] { work(sweep, exchange, options); });
-      exchange.leave();
+      exchange.leave();  // whatever ended the work
     });
+    if (!added) exchange.leave();
   }
+  if (threads.empty()) return failure("", "the system lets this process start no thread");
   SweepWriter writer(store, options, outcome);
   const auto written = write_all(exchange, writer);
   exchange.stop();

@@ -64,7 +64,7 @@ std::vector<Life> live_many(const LifeSettings& settings, const CampaignOptions&
   std::vector<std::jthread> pool;
   const int threads = thread_count(options);
   for (int i = 1; i < threads; ++i) {
-    pool.emplace_back([&] { failed.keep_of([&] { work.run(false); }); });
+    if (!add_thread(pool, failed, [&work] { work.run(false); })) break;
   }
   work.run(true);
   pool.clear();

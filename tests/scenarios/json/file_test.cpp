@@ -98,6 +98,16 @@ TEST_F(Files, WritingReplacesTheWholeFileAndLeavesNothingElse) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 1);
 }
 
+TEST_F(Files, ReplacedHandOnTheirPermissions) {
+  const fs::path file = folder_ / "private.json";
+  ASSERT_TRUE(write_file(file, "first").has_value());
+  for (const auto mode : {fs::perms::owner_read | fs::perms::owner_write, fs::perms(0664)}) {
+    fs::permissions(file, mode);
+    ASSERT_TRUE(write_file(file, "second").has_value());
+    EXPECT_EQ(fs::status(file).permissions(), mode);
+  }
+}
+
 // By links, so that a device would not be lost where this fails.
 TEST_F(Files, AreWrittenWhereALinkLeads) {
   const fs::path file = folder_ / "target.json", link = folder_ / "link.json";
