@@ -19,12 +19,12 @@ struct DataParallelCost {
   PassTimes microbatch;  // in every pass: ZeRO-3's gathers, reductions of every micro-batch
   Seconds at_ends;       // of that, before the first and behind the last unit of its pass
   // The others once a step.
-  Seconds start;     // the first passes wait so long for the gathers of updated weights
+  Seconds start;     // that the first passes wait for gathers of updated weights
   Seconds end;       // reductions of gradients that are left when the last pass has ended
   Seconds update;    // gathers behind the update, of weights that then leave the device
-  Seconds lost;      // the last micro-batch's passes take so much longer for reductions beside them
-  Seconds gathered;  // gathers of updated weights, their time beside the first micro-batch's passes
-  double lost_to_gathers = 0;  // those passes take so much longer, a second of `gathered`
+  Seconds lost;      // that the last micro-batch's passes grow by for reductions beside them
+  Seconds gathered;  // gathers of updated weights beside the first micro-batch's passes
+  double lost_to_gathers = 0;  // seconds that those passes grow by for each second of `gathered`
   // ZeRO-2 in a pipeline: what of all micro-batches' reductions would be left behind the last pass
   // of a stage that never waits for another; below zero where there was room for more.
   Seconds queued;

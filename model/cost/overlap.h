@@ -84,8 +84,8 @@ struct ExchangeTimes {
 
 // What a pass offers to communication beside it.
 struct Cover {
-  double rate = 1;  // communication done, in its own time, a second of the pass
-  double lost = 0;  // that the pass loses, a second of communication
+  double rate = 1;  // seconds of communication that get done in a second of the pass
+  double lost = 0;  // seconds that the pass grows by for each second of communication
 };
 // Communication of parameters.
 struct DataTraffic {

@@ -1,8 +1,9 @@
 // Goodput in closed form: what failures and checkpoints leave of the time. Handbook §10.
 //
 // Assumes failures at a constant rate (exponential) that stop the whole job, a node always at hand,
-// and one checkpoint interval throughout. Spares that run out, correlated failures, silent
-// corruption and several tiers are for the simulation (simulator/life).
+// one checkpoint interval throughout, and checkpoints that load. Spares that run out, correlated
+// failures, silent corruption, several tiers and `load_failure` are for the simulation
+// (simulator/life).
 // Sources: Young 1974; Daly 2006, "A higher order estimate of the optimum checkpoint interval".
 #pragma once
 

@@ -15,9 +15,9 @@ namespace trainyard {
 struct Traffic {
   Seconds time;
   Seconds contending;
-  // Of the time, what leaves the links between domains free; and its bytes over a member's own link
-  // out while it does not, a second of the time.
-  Seconds free, crossing;
+  Seconds free;      // of the time: the links between domains are left to others
+  Seconds crossing;  // the rest of the time × the share of a member's bytes that its own link out
+                     // of the domain carries then (WireUse::crossing)
 };
 
 inline Traffic operator+(Traffic a, Traffic b) {

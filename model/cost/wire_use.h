@@ -9,10 +9,13 @@
 namespace trainyard {
 
 struct WireUse {
-  double free = 0;      // share of its time in which it leaves these links to others: latency, and
-                        // the work inside domains where one level follows the other
-  double crossing = 0;  // of a member's bytes the rest of the time, over its own link out
-  BytesPerSecond rate;  // of a member in that time, alone; of a group inside one domain, there
+  double free = 0;  // share of its time in which it leaves these links to others: latency, and
+                    // the work inside domains where one level follows the other
+  // Bytes over a member's own link out for each byte that it sends in the rest of the time: 1/r
+  // where a ring spreads them over the r members of a domain.
+  double crossing = 0;
+  // At which a member sends in that time, alone; in a group inside one domain over the links there.
+  BytesPerSecond rate;
 };
 
 // The ways that bytes take: a ring spreads what leaves a domain over the links of all its members

@@ -56,8 +56,7 @@ TEST(ExecutedPlan, OfShardedWeightsOverContextIsTheUnshardedNetwork) {
   }
 }
 
-// ---- Every degree alone and in pairs
-// -------------------------------------------------------------
+// ---- Every degree alone and in pairs ------------------------------------------------------------
 
 enum class Degree { tensor, pipeline, data, context, expert, expert_tensor };
 constexpr std::array kAll = {Degree::tensor,  Degree::pipeline, Degree::data,
@@ -122,8 +121,7 @@ TEST(ExecutedPlan, OfFourAndEightRanksInARowIsTheUnshardedNetwork) {
   }
 }
 
-// ---- Every schedule, every stage of sharding
-// -------------------------------------------------------
+// ---- Every schedule, every stage of sharding ----------------------------------------------------
 
 TEST(ExecutedPlan, UnderEveryScheduleIsTheUnshardedNetwork) {
   for (const Schedule* schedule : schedules()) {
@@ -154,8 +152,7 @@ TEST(ExecutedPlan, OfEveryStageOfShardingIsTheUnshardedNetwork) {
   }
 }
 
-// ---- Experts, uneven stages, what stacks and networks add
-// --------------------------------------------
+// ---- Experts, uneven stages, what stacks and networks add ---------------------------------------
 
 TEST(ExecutedPlan, DropsTheTokensThatTheUnshardedNetworkDrops) {
   for (const auto& [tensor, data, expert, micro_batch] :
@@ -320,8 +317,7 @@ TEST(ExecutedPlan, OfLatentAttentionAndSinksIsTheUnshardedNetwork) {
   }
 }
 
-// ---- Multi-token prediction
-// ------------------------------------------------------------------------
+// ---- Multi-token prediction ---------------------------------------------------------------------
 
 Transformer predicting(int further, Transformer model) {
   model.mtp_layers = further;
@@ -544,8 +540,7 @@ TEST(ExecutedPlan, InEightBitsIsWithinItsToleranceOfTheUnshardedNetwork) {
 
 TEST(ExecutedPlan, OnAtLeastSixtyPlansWasCompared) { EXPECT_GE(verified, 60); }
 
-// ---- Fifty steps on one batch
-// ------------------------------------------------------------------------
+// ---- Fifty steps on one batch -------------------------------------------------------------------
 
 class Nobody final : public Watch {
   void begins(std::int64_t, const IssuedOperation&) override {}

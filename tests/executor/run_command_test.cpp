@@ -537,8 +537,7 @@ TEST(RunCommand, RefusesARankThatTheSmallerPlanDoesNotHave) {
   EXPECT_NE(ran.err.find("has 2 ranks, from 0"), std::string::npos) << ran.err;
 }
 
-// ---- Measured for a device
-// ------------------------------------------------------------------------
+// ---- Measured for a device ----------------------------------------------------------------------
 
 // The node names the device beside it, the stack is the executor's own; a scenario names both.
 TEST(CalibrateCommand, WritesANodeAndAStackThatAScenarioCanNameAtOnce) {

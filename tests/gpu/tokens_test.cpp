@@ -60,8 +60,7 @@ TEST(Widths, OfRowsThatAreDroppedFromMayBeAny) {
   EXPECT_TRUE(device.status().ok()) << device.status().message();
 }
 
-// ---- Both ends
-// --------------------------------------------------------------------------------
+// ---- Both ends ----------------------------------------------------------------------------------
 
 // Padded to sixteen rows, as products in 8 bits take it.
 TEST(Widths, OfTransposedNumbersMayBeAny) {
@@ -172,8 +171,7 @@ TEST(Widths, OfEmbeddedTokensMayBeAny) {
   EXPECT_TRUE(device.status().ok()) << device.status().message();
 }
 
-// ---- Experts
-// ----------------------------------------------------------------------------------
+// ---- Experts ------------------------------------------------------------------------------------
 
 // Rows in the order of experts, and summed up again: what is dropped has no place.
 void expect_permutation(const TestDevice& device, std::int64_t columns, std::int64_t chosen,

@@ -12,8 +12,7 @@
 namespace trainyard {
 namespace {
 
-// ---- Norms
-// -------------------------------------------------------------------------------------
+// ---- Norms --------------------------------------------------------------------------------------
 
 struct ExpectedNorm {
   Numbers y, dx, dscale, dshift;
@@ -116,8 +115,7 @@ TEST(Widths, OfManyRowsThatAreNormedMayBeAny) {
   expect_norms(10'000 * kMany, 128, ElementType::bf16, false);
 }
 
-// ---- Rotary
-// ------------------------------------------------------------------------------------
+// ---- Rotary -------------------------------------------------------------------------------------
 
 void expect_rotation(const RotaryColumns& of, ElementType type) {
   constexpr std::int64_t kRows = 11, kPart = 7;
@@ -173,8 +171,7 @@ TEST(Widths, OfHeadsAreTurnedRightFarFromTheStart) {
   expect_near(x.get(), e, 2e-6, "position 1,000,003");
 }
 
-// ---- The optimizer
-// ---------------------------------------------------------------------------------
+// ---- The optimizer ------------------------------------------------------------------------------
 
 UpdateRule rule_with(int moments, bool keeps_weights) {
   UpdateRule rule{.moments = moments, .keeps_weights = keeps_weights};

@@ -47,8 +47,7 @@ std::vector<double> tokens_in(const std::vector<SequenceWork>& replica, int micr
   return tokens;
 }
 
-// ---- How many, and what is in them
-// ----------------------------------------------------------------
+// ---- How many, and what is in them --------------------------------------------------------------
 
 TEST(DynamicMicrobatches, OfSequencesOfHalfTheLengthAreHalfAsMany) {
   const DealtSequences found =

@@ -14,8 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// ---- Under the user's own mpirun
-// --------------------------------------------------------------------
+// ---- Under the user's own mpirun ----------------------------------------------------------------
 
 // The library keeps what it allocated until the process ends.
 constexpr const char* kMpirun =
@@ -226,8 +225,7 @@ TEST(LaunchedRanks, EndsTheUsersOwnMpirunWithOneSentenceWhenARankHangs) {
   }
 }
 
-// ---- Measured under it
-// -------------------------------------------------------------------------------
+// ---- Measured under it --------------------------------------------------------------------------
 
 // Four ranks of two hosts, as far as the launcher's variables say; messages are of this one.
 TEST(LaunchedRanks, MeasureWhatGoesBetweenHosts) {

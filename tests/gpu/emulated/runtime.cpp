@@ -336,8 +336,7 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t first, cudaEve
   return cudaSuccess;
 }
 
-// ---- cuBLASLt
-// ------------------------------------------------------------------------------------
+// ---- cuBLASLt -----------------------------------------------------------------------------------
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t*) { return CUBLAS_STATUS_SUCCESS; }
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t) { return CUBLAS_STATUS_SUCCESS; }
