@@ -272,12 +272,13 @@ class Slack {
     return ends.lost + std::max(Seconds(0), beside) * ends.lost_to_gathers;
   }
   void pass(const PassTimes& stage, Seconds lost) {
-    lost_ = applies_ ? lost_ + lost / chunks_ : std::max(lost_, lost);
-    // Micro-batches queue before the slowest stage: what those behind it lose delays nobody.
+    // Micro-batches queue before the slowest stage, which loses in all of its chunks: what those
+    // behind it lose delays nobody, and of those before it one chunk does.
     if (stage.total() >= longest_) {
       longest_ = stage.total();
-      lost_to_slowest_ = lost_;
+      lost_to_slowest_ = lost_ + lost;
     }
+    lost_ = applies_ ? lost_ + lost / chunks_ : std::max(lost_, lost);
     if (!applies_) return;
     before_ += stage.forward / chunks_;
     behind_ += stage.backward() / chunks_;

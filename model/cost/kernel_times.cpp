@@ -5,19 +5,26 @@
 namespace trainyard {
 namespace {
 
+// Keys and values of all context ranks, where they are gathered in front of attention: of the whole
+// sequence, whatever a window leaves of it.
+double gathered_elements(const LayerShard& shard, const AttentionShape& a) {
+  if (shard.context == 1 || shard.context_algorithm != ContextAlgorithm::all_gather) return 0;
+  return a.batch * a.queries * shard.context * a.kv_heads * (a.query_head_dim + a.value_head_dim);
+}
+
 // Gradients alive in an operator's backward pass: of its output and its input, in 16 bits; of an
 // unfused attention core two score matrices, behind dropout and before it (softmax's backward pass
 // writes over its gradient: Megatron-LM, fused_kernels/scaled_masked_softmax_cuda.cu), and beside
 // them a third that the scores' GEMM has as its input (core/transformer/dot_product_attention.py,
 // matmul_input_buffer, of the global memory buffer).
-Bytes gradient_bytes(const Training& training, const Operator& op) {
+Bytes gradient_bytes(const Training& training, const LayerShard& shard, const Operator& op) {
   const double element = training.precision.activation_bytes;
   if (op.cls == OperatorClass::attention) {
     const AttentionShape& a = op.attention;
     const double rows = a.batch * a.heads * a.queries;
-    const double width = training.stack.flash_attention ? 2 * (a.query_head_dim + a.value_head_dim)
-                                                        : 3 * a.keys / a.blocks;
-    return Bytes(rows * width * element);
+    const double heads = a.query_head_dim + a.value_head_dim;
+    const double width = training.stack.flash_attention ? 2 * heads : 3 * a.keys / a.blocks;
+    return Bytes((rows * width + 2 * gathered_elements(shard, a)) * element);
   }
   return Bytes(op.gemm.m * (op.gemm.n + op.gemm.k) * op.gemm.groups * element);
 }
@@ -72,8 +79,10 @@ bool ends_mlp(OperatorKind kind) {
 }
 
 // What it keeps: the outputs of the other GEMMs but for the experts' last, which nobody needs
-// again, what an exchange brought, and attention's output and log-sum-exp. Nobody needs the MLP's
-// last either: an eager policy keeps it by its number all the same, a compiler's does not.
+// again, what an exchange brought, what sequence parallelism scattered of the output projection's
+// (torchtitan's list of operations to save has reduce_scatter_tensor), and attention's output and
+// log-sum-exp. Nobody needs the MLP's last either: an eager policy keeps it by its number all the
+// same, a compiler's does not.
 Bytes saved_by_every_second(const Job& job, const LayerShard& shard, const Operator& op) {
   const double element = job.training.precision.activation_bytes;
   if (op.cls == OperatorClass::attention) {
@@ -86,7 +95,9 @@ Bytes saved_by_every_second(const Job& job, const LayerShard& shard, const Opera
   const GemmShape& g = op.gemm;
   const double output = g.n * (1 - every_second_share(job.model, op));
   const double brought = op.kind == OperatorKind::expert_up && exchanges_tokens(shard) ? g.k : 0;
-  return Bytes(g.m * g.groups * element * (output + brought));
+  const bool scatters = op.kind == OperatorKind::output_projection && shard.sequence_parallel;
+  const double scattered = scatters && shard.tensor > 1 ? g.n / shard.tensor : 0;
+  return Bytes(g.m * g.groups * element * (output + brought + scattered));
 }
 
 // Of the attention block's operators: those that read the input which is gathered again, and the
@@ -165,7 +176,7 @@ KernelTimes sum_of(const PreparedJob& job, const LayerShard& shard, const Operat
     times.all.input_gradient += time.input_gradient;
     times.all.weight_gradient += time.weight_gradient;
     times.saved += op.saved;
-    times.gradients = std::max(times.gradients, gradient_bytes(job.job.training, op));
+    times.gradients = std::max(times.gradients, gradient_bytes(job.job.training, shard, op));
     times.between_halves += kept_between_halves(job.job.training, op);
     if (is_sequence_copy(op.kind)) copied = std::max(op.forward_traffic, op.backward_traffic) / 2;
     times.saved_by_every_second += saved_by_every_second(job.job, shard, op);
