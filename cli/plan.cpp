@@ -17,7 +17,7 @@
 #include "cli/plan/given_plan.h"
 #include "cli/plan/groups.h"
 #include "cli/plan/report.h"
-#include "cli/plan/search.h"
+#include "cli/planner_run.h"
 #include "cli/progress.h"
 #include "cli/text/estimate.h"
 #include "planner/findings/baseline.h"
@@ -378,7 +378,8 @@ int print_answer(const PlanOptions& options, const Question& question, SearchRes
   if (options.format != Format::csv || !options.out.empty() || result.plans.empty()) {
     answer.findings.improvement = improvement_of(options, question, result);
   }
-  const bool fits = !result.plans.empty() || answer.findings.improvement_fits();
+  const bool plan_fits = !result.plans.empty() && best_known(result.plans.front()).feasible;
+  const bool fits = plan_fits || answer.findings.improvement_fits();
   const int status = fits ? kDone : kAnswerIsNo;
   if (const auto written = write_best(options, question, result, answer.findings); !written) {
     return fail(written.error(), kMachineFailed);

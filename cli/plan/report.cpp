@@ -15,6 +15,7 @@
 #include "cli/text/plan.h"
 #include "planner/findings/baseline.h"
 #include "planner/findings/explain.h"
+#include "planner/held_memory.h"
 #include "planner/search/enumeration.h"
 
 namespace trainyard {
@@ -136,16 +137,19 @@ std::string way_out_words(const WayOut& way) {
 }
 
 // What the simulation of a plan says beside its estimate.
-std::string confirmation_words(const Candidate& candidate) {
+std::string confirmation_words(const Candidate& candidate, const Cluster& cluster) {
   const Confirmation& found = *candidate.confirmation;
   if (!found.simulated) return fmt::format("not simulated: {}.", found.reason);
   const Seconds simulated = found.simulated->step_time;
   const Seconds estimated = candidate.estimate.step_time;
-  return fmt::format("simulated {}, estimated {} ({} to {}): {} %{}.", with_unit(simulated),
+  const std::string misfit =
+      misfit_words({.plan = candidate.plan, .estimate = *found.simulated}, cluster);
+  return fmt::format("simulated {}, estimated {} ({} to {}): {} %{}{}.", with_unit(simulated),
                      with_unit(estimated), with_unit(candidate.estimate.step_time_low),
                      with_unit(candidate.estimate.step_time_high),
                      signed_percent(simulated / estimated - 1),
-                     found.departs ? "; DEPARTS from the estimate by more than its interval" : "");
+                     found.departs ? "; DEPARTS from the estimate by more than its interval" : "",
+                     misfit.empty() ? "" : "; DOES NOT FIT as simulated: " + misfit);
 }
 
 std::string explained_words(const Candidate& winner, const Explained& explained,
@@ -436,7 +440,8 @@ std::string comparisons(const Question& question, const PlanAnswer& answer, cons
   }
   for (std::size_t i = 0; i < plans.size(); ++i) {
     if (!plans[i].confirmation) continue;
-    text += paragraph(fmt::format("plan {} played", i + 1), confirmation_words(plans[i]), style);
+    text += paragraph(fmt::format("plan {} played", i + 1), confirmation_words(plans[i], cluster),
+                      style);
   }
   const PlanFindings& findings = answer.findings;
   if (findings.explained) {

@@ -17,6 +17,11 @@ Confirmation confirmation_of(const Candidate& candidate, const Confirmer& second
 
 }  // namespace
 
+const Estimate& best_known(const Candidate& candidate) {
+  const auto& found = candidate.confirmation;
+  return found && found->simulated ? *found->simulated : candidate.estimate;
+}
+
 void confirm(const PreparedJob& job, const SearchOptions& options, int count,
              const Confirmer& second, std::vector<Candidate>& plans) {
   const auto most = std::min(plans.size(), static_cast<std::size_t>(count));
@@ -27,14 +32,13 @@ void confirm(const PreparedJob& job, const SearchOptions& options, int count,
   for (std::size_t i = 0; i < most && !stopped(); ++i, ++confirmed) {
     plans[i].confirmation = confirmation_of(plans[i], second);
   }
-  const auto value = [&](const Candidate& candidate) {
-    const auto& found = candidate.confirmation;
-    const bool simulated = found && found->simulated;
-    return objective_value(job, options.valuation, options.objective, candidate.plan,
-                           simulated ? *found->simulated : candidate.estimate);
+  const auto place = [&](const Candidate& candidate) {
+    const Estimate& found = best_known(candidate);
+    return std::pair(!found.feasible, objective_value(job, options.valuation, options.objective,
+                                                      candidate.plan, found));
   };
   std::stable_sort(plans.begin(), plans.begin() + confirmed,
-                   [&](const Candidate& a, const Candidate& b) { return value(a) < value(b); });
+                   [&](const Candidate& a, const Candidate& b) { return place(a) < place(b); });
 }
 
 }  // namespace trainyard

@@ -1,6 +1,7 @@
 #include "scenarios/write/plan.h"
 
 #include "model/cost/reliability.h"
+#include "planner/held_memory.h"
 #include "scenarios/plan_value.h"
 #include "scenarios/write/result_json.h"
 
@@ -19,6 +20,9 @@ Json beside_estimate(const Scenario& scenario, const PreparedJob& job, const Can
     const bool simulated = confirmed->simulated.has_value();
     json["simulated_step_time_s"] =
         simulated ? Json(confirmed->simulated->step_time.value()) : Json(nullptr);
+    json["simulated_peak_memory_bytes"] =
+        simulated ? Json(confirmed->simulated->peak_memory.value()) : Json(nullptr);
+    json["simulated_feasible"] = simulated ? Json(confirmed->simulated->feasible) : Json(nullptr);
     json["simulation_departs"] = simulated ? Json(confirmed->departs) : Json(nullptr);
     json["not_simulated_because"] = simulated ? Json(nullptr) : Json(confirmed->reason);
   }

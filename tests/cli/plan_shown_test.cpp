@@ -87,9 +87,11 @@ TEST(PlanCsv, SaysWhatJsonSaysOfTheSearchAndItsPlans) {
     EXPECT_EQ(csv["second_objective"][i], "");
     EXPECT_EQ(csv["optimal"][i], "true");
     EXPECT_EQ(csv["gap"][i], "0");
-    for (const char* key : {"goodput", "robust_step_time_s", "simulated_step_time_s"}) {
+    for (const char* key : {"goodput", "robust_step_time_s", "simulated_step_time_s",
+                            "simulated_peak_memory_bytes"}) {
       EXPECT_EQ(figure_in(csv[key][i]), plan.at(key).get<double>()) << key;
     }
+    EXPECT_EQ(csv["simulated_feasible"][i], "true");
     EXPECT_EQ(csv["simulation_departs"][i],
               plan.at("simulation_departs") == true ? "true" : "false");
     EXPECT_EQ(csv["not_simulated_because"][i], "");

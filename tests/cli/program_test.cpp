@@ -194,6 +194,10 @@ TEST(Program, ConfirmsTheBestPlansBySimulation) {
     const bool inside = plan["simulated_step_time_s"] >= plan["step_time_low_s"] &&
                         plan["simulated_step_time_s"] <= plan["step_time_high_s"];
     EXPECT_EQ(plan["simulation_departs"], !inside);
+    EXPECT_NEAR(
+        plan["simulated_peak_memory_bytes"].get<double>() / plan["peak_memory_bytes"].get<double>(),
+        1, 0.1);
+    EXPECT_EQ(plan["simulated_feasible"], true);
   }
   EXPECT_LE(plans[0]["simulated_step_time_s"], plans[1]["simulated_step_time_s"]);
   EXPECT_NE(run_trainyard("plan" + arguments).out.find("simulated "), std::string::npos);

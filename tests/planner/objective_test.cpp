@@ -153,6 +153,19 @@ TEST(Confirm, OrdersByTheSecondTimeAndFlagsWhatLeavesTheInterval) {
   EXPECT_TRUE(plans[2].confirmation->departs);
 }
 
+TEST(Confirm, PutsWhatThenDoesNotFitBehindWhatDoes) {
+  std::vector<Candidate> plans = {lasting(1.0, 1), lasting(1.01, 2)};
+  const auto second = [](const Plan& plan) -> Expected<Estimate> {
+    Estimate found = lasting(1.0, plan.tensor_parallel).estimate;
+    found.feasible = plan.tensor_parallel == 2;
+    return found;
+  };
+  confirm(prepare(small_dense_job()), {}, 2, second, plans);
+  EXPECT_EQ(plans[0].plan.tensor_parallel, 2);
+  EXPECT_EQ(plans[1].plan.tensor_parallel, 1);
+  EXPECT_FALSE(best_known(plans[1]).feasible);
+}
+
 TEST(Confirm, LeavesPlansBeyondTheFirstAlone) {
   std::vector<Candidate> plans = {lasting(1, 1), lasting(2, 2)};
   const PreparedJob job = prepare(small_dense_job());
