@@ -471,6 +471,23 @@ TEST(PlanRefusal, PrecisionThatTheDeviceHasNoRateFor) {
             "found fp8, which a device does not support; allowed bf16, fp16");
 }
 
+// Blocks of 32 with a scale came with GEMMs of 4 bits (Blackwell tuning guide); an H100 has fp8.
+TEST(PlanRefusal, ScalesOfBlocksOnDevicesThatHaveThem) {
+  PlanQuestion question;
+  const auto add_rate_of = [&rates = question.cluster.device.rates](Dtype dtype) {
+    rates.gemm[static_cast<std::size_t>(dtype)] = rates.of(Dtype::bf16);
+  };
+  add_rate_of(Dtype::fp8);
+  question.training.precision = *find_precision_recipe("fp8");
+  EXPECT_TRUE(question.answer().has_value());
+  question.training.precision = *find_precision_recipe("mxfp8");
+  EXPECT_EQ(question.refusal(),
+            "/training/precision: found mxfp8, which a device does not support; allowed bf16, "
+            "fp16, fp8");
+  add_rate_of(Dtype::fp4);
+  EXPECT_TRUE(question.answer().has_value());
+}
+
 TEST(PlanRefusal, OffloadsOnlyOverALinkToTheHostsThatIsKnown) {
   PlanQuestion question;
   question.request.offload.optimizer = OffloadTarget::host;
