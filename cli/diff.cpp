@@ -7,7 +7,7 @@
 #include "cli/interrupt.h"
 #include "cli/plan/groups.h"
 #include "cli/plan/groups_table.h"
-#include "cli/plan/search.h"
+#include "cli/planner_run.h"
 #include "cli/text/csv.h"
 #include "model/cost/estimate.h"
 #include "model/cost/reliability.h"

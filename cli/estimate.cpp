@@ -8,7 +8,7 @@
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/plan/groups.h"
-#include "cli/plan/search.h"
+#include "cli/planner_run.h"
 #include "cli/progress.h"
 #include "cli/text/csv.h"
 #include "cli/text/estimate.h"

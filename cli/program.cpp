@@ -10,7 +10,7 @@
 
 #include "cli/command.h"
 #include "cli/interrupt.h"
-#include "cli/plan/search.h"
+#include "cli/planner_run.h"
 #include "model/program/lower.h"
 #include "scenarios/question.h"
 #include "scenarios/write/program.h"

@@ -15,7 +15,7 @@
 #include "cli/command.h"
 #include "cli/cuda_program.h"
 #include "cli/interrupt.h"
-#include "cli/plan/search.h"
+#include "cli/planner_run.h"
 #include "cli/progress.h"
 #include "cli/rank_reporter.h"
 #include "cli/run_profile.h"

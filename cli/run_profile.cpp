@@ -14,8 +14,8 @@
 #include "simulator/alone.h"
 #include "simulator/comparison.h"
 #include "simulator/critical_path.h"
-#include "simulator/network/link_load.h"
 #include "simulator/step.h"
+#include "simulator/step/link_load.h"
 
 namespace trainyard {
 namespace {

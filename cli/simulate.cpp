@@ -7,7 +7,7 @@
 
 #include "cli/command.h"
 #include "cli/interrupt.h"
-#include "cli/plan/search.h"
+#include "cli/planner_run.h"
 #include "cli/text/columns.h"
 #include "cli/text/csv.h"
 #include "cli/text/estimate.h"

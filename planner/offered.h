@@ -49,4 +49,16 @@ bool may_spread_experts(const SearchSpace& space, const Job& job, const Plan& de
 std::vector<ContextAlgorithm> known_context_algorithms(const SearchSpace& space, const Job& job,
                                                        int context, int tensor);
 
+// What may lie outside the devices, and the ZeRO stages under which (empty: any).
+struct SearchedOffload {
+  Offload offload;
+  std::vector<int> zero_stages;
+  bool instead_of_recompute = false;  // without a pipeline, and nothing recomputed beside it
+  int most_stage = 3;                 // that can be priced (can_offload)
+};
+// All on the device first, where that is among them. The choices that the space names, else as in
+// `base`, else what the stack can; nothing goes where no link to the hosts is known.
+std::vector<SearchedOffload> offloads_of(const Job& job, const SearchSpace& space,
+                                         const PlanRequest& base);
+
 }  // namespace trainyard

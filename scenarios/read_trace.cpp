@@ -230,19 +230,20 @@ class Events {
   bool is_too_deep_ = false;
 };
 
-constexpr std::string_view kAllowed = "allowed: a trace as JSON, unpacked";
+constexpr std::string_view kTraceAllowed = "allowed: a trace as JSON, unpacked";
 
 // Why the text is none; empty: it is one.
 std::string text_problem(const FileBlocks& blocks, const Events& events, const Json& rest) {
   if (blocks.is_unreadable()) return "cannot be read to its end";
   if (events.is_too_deep()) {
-    return fmt::format("found JSON nested deeper than {} levels; {}", kDeepestNesting, kAllowed);
+    return fmt::format("found JSON nested deeper than {} levels; {}", kDeepestNesting,
+                       kTraceAllowed);
   }
   if (rest.is_discarded()) {
-    return fmt::format("found broken JSON, or its end cut off; {}", kAllowed);
+    return fmt::format("found broken JSON, or its end cut off; {}", kTraceAllowed);
   }
   const bool has_events = rest.is_object() && rest.contains("traceEvents");
-  return has_events ? "" : fmt::format("found no \"traceEvents\"; {}", kAllowed);
+  return has_events ? "" : fmt::format("found no \"traceEvents\"; {}", kTraceAllowed);
 }
 
 }  // namespace

@@ -8,8 +8,8 @@
 
 #include "cli/interrupt.h"
 #include "cli/plan/csv.h"
-#include "cli/plan/search.h"
 #include "cli/plan/table.h"
+#include "cli/planner_run.h"
 #include "cli/progress.h"
 #include "cli/text/columns.h"
 #include "cli/text/csv.h"

@@ -9,6 +9,7 @@
 #include "executor/cpu/transport.h"
 #include "executor/rank_executor.h"
 #include "executor/setting.h"
+#include "model/plan/layer_shard.h"
 #include "model/program/lower.h"
 #include "model/schedule/schedule.h"
 #include "model/workload/optimizer.h"

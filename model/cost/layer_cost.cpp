@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "model/cost/exposure.h"
+#include "model/plan/layer_shard.h"
 
 namespace trainyard {
 namespace {

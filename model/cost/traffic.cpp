@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/plan/layer_shard.h"
 #include "model/plan/process_groups.h"
 
 namespace trainyard {

@@ -15,6 +15,7 @@
 
 #include "model/cluster/cluster.h"
 #include "model/expected.h"
+#include "model/workload/context_algorithm.h"
 #include "model/workload/training.h"
 #include "model/workload/transformer.h"
 
@@ -25,12 +26,6 @@ struct PipelineShape;
 struct ListedSchedule;  // model/schedule/listed.h
 
 // Names as documents have them.
-enum class ContextAlgorithm { ring, all_gather, ulysses };
-inline constexpr std::array<std::string_view, 3> kContextAlgorithms{"ring", "all-gather",
-                                                                    "ulysses"};
-constexpr std::string_view name_of(ContextAlgorithm algorithm) {
-  return kContextAlgorithms[static_cast<std::size_t>(algorithm)];
-}
 enum class RecomputeMode { none, selective, full, automatic };
 inline constexpr std::array<std::string_view, 4> kRecomputeModes{"none", "selective", "full",
                                                                  "auto"};

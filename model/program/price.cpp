@@ -5,6 +5,7 @@
 
 #include "model/cost/compute.h"
 #include "model/cost/offload.h"
+#include "model/plan/layer_shard.h"
 #include "model/workload/operators.h"
 
 namespace trainyard {

@@ -147,30 +147,24 @@ void mark_after_last_saved(OperatorList& list) {
 
 }  // namespace
 
-LayerShard layer_shard(const Plan& plan) {
-  return {.tensor = plan.tensor_parallel,
-          .sequence_parallel = plan.sequence_parallel,
-          .context = plan.context_parallel,
-          .context_algorithm = plan.context_parallel_algorithm,
-          .expert = plan.expert_parallel,
-          .expert_tensor = plan.expert_tensor_parallel,
-          .micro_batch = plan.micro_batch,
-          .capacity_factor = plan.capacity_factor,
-          .load_imbalance = plan.load_imbalance};
-}
-
 double expert_capacity(double tokens, int experts_per_token, int experts, double factor) {
   const double mean = tokens * experts_per_token / experts;
   // 100 tokens times 1.1 are 110, not the next integer above the rounded product.
   return std::ceil(mean * factor * (1 - 1e-12));
 }
 
+double possible_load(const Transformer& model, const LayerShard& shard) {
+  const double of_tokens = static_cast<double>(model.experts) / model.experts_per_token;
+  return std::min({shard.load_imbalance, static_cast<double>(shard.expert), of_tokens});
+}
+
 double routed_load(const Transformer& model, const LayerShard& shard, double tokens) {
-  if (shard.capacity_factor == 0) return shard.load_imbalance;
+  const double load = possible_load(model, shard);
+  if (shard.capacity_factor == 0) return load;
   const double mean = tokens * model.experts_per_token / model.experts;
   const double capacity =
       expert_capacity(tokens, model.experts_per_token, model.experts, shard.capacity_factor);
-  return std::min(shard.load_imbalance, capacity / mean);
+  return std::min(load, capacity / mean);
 }
 
 OperatorList layer_operators(const Transformer& model, const Training& training,

@@ -11,8 +11,8 @@
 #include <cstdint>
 
 #include "model/inline_vector.h"
-#include "model/plan/plan.h"
 #include "model/units.h"
+#include "model/workload/context_algorithm.h"
 #include "model/workload/training.h"
 #include "model/workload/transformer.h"
 
@@ -103,7 +103,7 @@ struct Operator {
 // Whether it is a copy of a whole tensor beside a collective: nothing to fuse it with.
 bool is_sequence_copy(OperatorKind kind);
 
-// How one layer is cut.
+// How one layer is cut; of a plan: model/plan/layer_shard.h.
 struct LayerShard {
   int tensor = 1;
   bool sequence_parallel = false;
@@ -116,14 +116,16 @@ struct LayerShard {
   double load_imbalance = 1;   // slowest rank's routed tokens over the mean
   friend bool operator==(const LayerShard&, const LayerShard&) = default;
 };
-LayerShard layer_shard(const Plan& plan);
 
 // Tokens that one expert takes from the `tokens` of one rank before it drops the rest:
 // ⌈tokens·k/E · factor⌉ (GShard, Lepikhin et al. 2021).
 double expert_capacity(double tokens, int experts_per_token, int experts, double factor);
 
-// Tokens that the busiest expert rank takes over the even share: `load_imbalance`, where the
-// capacity drops none of it. `tokens` are those of one rank.
+// Tokens that the busiest expert rank takes over the even share: `load_imbalance`, but no more than
+// routing can do. One of e ranks may get all copies, and of a token each of its E/e experts one: e
+// times the even share or E/k times. A rank with all experts has the even share.
+double possible_load(const Transformer& model, const LayerShard& shard);
+// The same where the capacity drops some of it. `tokens` are those of one rank.
 double routed_load(const Transformer& model, const LayerShard& shard, double tokens);
 
 inline constexpr std::size_t kMaxLayerOperators = 32;

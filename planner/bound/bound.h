@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "model/job.h"
+#include "planner/offered.h"
 #include "planner/planner.h"
-#include "planner/search/enumeration.h"
 
 namespace trainyard {
 

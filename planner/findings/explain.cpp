@@ -18,15 +18,6 @@ std::optional<Infeasible> infeasibility(const Estimate& estimate, const Cluster&
   return Infeasible{false, estimate.fullest_stage, estimate.peak_memory, device};
 }
 
-HeldMemory held_memory(const Estimate& estimate) {
-  if (estimate.stages.empty()) return {};
-  const MemoryByKind& held =
-      estimate.stages[static_cast<std::size_t>(estimate.fullest_stage)].memory.at_peak;
-  const Bytes states = held.parameters + held.gradients + held.optimizer;
-  const Bytes activations = held.activations + held.recomputation + held.logits;
-  return {states, activations, held.device() - states - activations};
-}
-
 std::vector<PartDifference> part_differences(const Breakdown& winner, const Breakdown& other,
                                              Seconds step) {
   // Below a ten-thousandth of the step a difference explains nothing.

@@ -24,16 +24,6 @@ struct Infeasible {
 };
 std::optional<Infeasible> infeasibility(const Estimate& estimate, const Cluster& cluster);
 
-// What the fullest stage of a plan holds on a device, by what would have to be changed: states by
-// sharding, offload or more devices, activations by micro-batch or recomputation too.
-struct HeldMemory {
-  Bytes states;       // parameters, gradients, optimizer
-  Bytes activations;  // kept, computed again, logits
-  Bytes others;       // buffers, runtime, fragmentation
-  bool by_states() const { return states >= activations; }
-};
-HeldMemory held_memory(const Estimate& estimate);
-
 struct PartDifference {
   const BreakdownPart* part = nullptr;
   Seconds winner, other;

@@ -15,6 +15,7 @@
 #include "model/job.h"
 #include "model/plan/plan.h"
 #include "model/schedule/schedule.h"
+#include "planner/offered.h"
 #include "planner/placements.h"
 #include "planner/search_space.h"
 
@@ -67,18 +68,6 @@ struct Degrees {
 // the same of all but its experts.
 bool same_attention(const Degrees& a, const Degrees& b);
 bool same_layers(const Degrees& a, const Degrees& b);
-
-// What may lie outside the devices, and the ZeRO stages under which (empty: any).
-struct SearchedOffload {
-  Offload offload;
-  std::vector<int> zero_stages;
-  bool instead_of_recompute = false;  // without a pipeline, and nothing recomputed beside it
-  int most_stage = 3;                 // that can be priced (can_offload)
-};
-// All on the device first, where that is among them. The choices that the space names, else as in
-// `base`, else what the stack can; nothing goes where no link to the hosts is known.
-std::vector<SearchedOffload> offloads_of(const Job& job, const SearchSpace& space,
-                                         const PlanRequest& base);
 
 // Those of degrees with tensor parallelism: of the space, else as in `base`, else what the stack
 // can (a network with experts needs it).

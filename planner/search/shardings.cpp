@@ -56,55 +56,6 @@ std::vector<int> Enumeration::zero_stages_of(const Degrees& d,
   return stages;
 }
 
-namespace {
-
-std::vector<SearchedOffload> offloads_of_stack(const Job& job) {
-  const Stack& stack = job.training.stack;
-  std::vector<SearchedOffload> offloads;
-  for (const OffloadChoice& choice : kOffloads) {
-    if (choice.zero_stages == nullptr) continue;
-    const std::vector<int>& stages = stack.offload.*choice.zero_stages;
-    if (!stages.empty()) offloads.push_back({choice.offload, stages});
-  }
-  // As `resolve_recompute` takes it, without a pipeline: a stage has all layers.
-  const int most = stack.limits.layers_stay ? job.model.layers - 1 : 0;
-  if (stack.offloads_activations && (most > 0 || !stack.limits.layers_stay)) {
-    offloads.push_back(
-        {{.activations = OffloadTarget::host, .activation_layers = most}, {3}, true});
-  }
-  return offloads;
-}
-
-std::vector<SearchedOffload> named_offloads(const SearchSpace& space) {
-  std::vector<SearchedOffload> offloads;
-  for (const OffloadChoice& choice : kOffloads) {
-    if (allows(space.offload, choice.name)) offloads.push_back({choice.offload, {}});
-  }
-  return offloads;
-}
-
-}  // namespace
-
-std::vector<SearchedOffload> offloads_of(const Job& job, const SearchSpace& space,
-                                         const PlanRequest& base) {
-  std::vector<SearchedOffload> offloads = {{base.offload, {}}};
-  if (!space.offload.empty()) {
-    offloads = named_offloads(space);
-  } else if (base.offload == Offload{}) {
-    std::ranges::copy(offloads_of_stack(job), std::back_inserter(offloads));
-  }
-  if (job.cluster.device.host_bandwidth <= BytesPerSecond(0)) {
-    std::erase_if(offloads, [](const SearchedOffload& o) { return o.offload != Offload{}; });
-  }
-  std::erase_if(offloads, [&](const SearchedOffload& o) {
-    return !can_offload(job.model, job.training, o.offload, 0);
-  });
-  for (SearchedOffload& searched : offloads) {
-    if (!can_offload(job.model, job.training, searched.offload, 3)) searched.most_stage = 2;
-  }
-  return offloads;
-}
-
 void Enumeration::add_shardings(const Degrees& d, const SearchedOffload& searched,
                                 std::vector<Sharding>& list) const {
   const auto add = [&](int stage, int group) {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "model/schedule/schedule.h"
-#include "planner/findings/explain.h"
+#include "planner/held_memory.h"
 
 namespace trainyard {
 namespace {

@@ -200,7 +200,9 @@ std::vector<Field<PlanRequest>> memory_and_order_fields() {
              {0, 1000, false})
           .absent("no limit (dropless)"),
       number("load_imbalance", &P::load_imbalance,
-             "tokens of the busiest expert rank over the even share", {1, 1000}),
+             "tokens of the busiest expert rank over the even share; counted up to expert_parallel "
+             "and to experts / experts_per_token, beyond which no routing goes",
+             {1, 1000}),
       text("rank_order", &P::rank_order, "which neighbours are in one group, fastest first",
            {TextShape{"(?!.*(tp|cp|ep|dp|pp).*\\1)(tp|cp|ep|dp|pp)(-(tp|cp|ep|dp|pp)){4}",
                       "tp, cp, ep, dp and pp once each, joined by -"}}),

@@ -9,7 +9,7 @@
 #include "model/units.h"
 #include "scenarios/json/output_file.h"
 #include "simulator/critical_path.h"
-#include "simulator/network/link_load.h"
+#include "simulator/step/link_load.h"
 
 namespace trainyard {
 namespace {

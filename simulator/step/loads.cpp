@@ -5,6 +5,8 @@
 #include <map>
 #include <utility>
 
+#include "model/plan/layer_shard.h"
+
 namespace trainyard {
 namespace {
 
@@ -26,7 +28,9 @@ class LoadMaker {
  public:
   LoadMaker(const PreparedJob& job, const Plan& plan, const RankLayout& layout,
             const StepConditions& conditions)
-      : plan_(plan), layout_(layout) {
+      : plan_(plan),
+        layout_(layout),
+        planned_load_(possible_load(job.job.model, layer_shard(plan))) {
     out_.microbatches = plan.microbatches;
     out_.layers = layers_with_mtp(job.job.model);
     const auto seed = static_cast<std::uint64_t>(conditions.seed);
@@ -107,7 +111,7 @@ class LoadMaker {
   double popularity(int expert_rank, int layer) const {
     if (!out_.has_routing) return 1;
     return expert_loads_[static_cast<std::size_t>(layer)][static_cast<std::size_t>(expert_rank)] /
-           plan_.load_imbalance;
+           planned_load_;
   }
 
   // Mean over the replicas whose tokens come to the rank's experts.
@@ -124,6 +128,7 @@ class LoadMaker {
 
   const Plan& plan_;
   const RankLayout& layout_;
+  double planned_load_;  // which the program's operations have
   DealtSequences dealt_;
   std::vector<std::vector<double>> expert_loads_;  // by layer and rank of an expert group
   StepLoads out_;

@@ -9,8 +9,8 @@
 #include "model/cluster/topology_graph.h"
 #include "scenarios/question.h"
 #include "scenarios/text/readable.h"
-#include "simulator/network/link_traffic.h"
 #include "simulator/step.h"
+#include "simulator/step/link_traffic.h"
 
 namespace trainyard {
 namespace {

@@ -9,8 +9,8 @@
 #include "scenarios/read_trace.h"
 #include "scenarios/text/readable.h"
 #include "simulator/critical_path.h"
-#include "simulator/network/link_load.h"
 #include "simulator/step.h"
+#include "simulator/step/link_load.h"
 
 namespace trainyard {
 namespace {

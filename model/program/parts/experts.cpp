@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "model/cost/traffic.h"
+#include "model/plan/layer_shard.h"
 
 namespace trainyard {
 namespace {

@@ -5,6 +5,7 @@
 
 #include "model/cost/kernel_times.h"
 #include "model/cost/traffic.h"
+#include "model/plan/layer_shard.h"
 #include "tests/model/cost/example_jobs.h"
 
 namespace trainyard {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "model/cost/traffic.h"
+#include "model/plan/layer_shard.h"
 #include "model/program/check.h"
 #include "model/program/flop.h"
 #include "model/program/lower.h"

@@ -10,6 +10,7 @@
 #include "model/cost/data_parallel.h"
 #include "model/cost/layer_cost.h"
 #include "model/cost/traffic.h"
+#include "model/plan/layer_shard.h"
 #include "model/program/flop.h"
 #include "model/program/lower.h"
 #include "model/program/price.h"

@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "model/plan/layer_shard.h"
 #include "tests/model/workload/models.h"
 
 namespace trainyard {
@@ -126,13 +127,27 @@ TEST(ExpertCapacity, CapsTheSlowestRankOnly) {
 // Of 4,096 tokens, two experts each, 1,024 · f go to one of eight.
 TEST(RoutedLoad, IsThatOfTheBusiestRankOrTheCapacityWhereThatIsLess) {
   const auto load = [](double capacity, double imbalance) {
-    const LayerShard shard{.capacity_factor = capacity, .load_imbalance = imbalance};
+    const LayerShard shard{.expert = 8, .capacity_factor = capacity, .load_imbalance = imbalance};
     return routed_load(mixtral_8x7b(), shard, 4096);
   };
   EXPECT_EQ(load(0, 1.5), 1.5);
   EXPECT_EQ(load(1.25, 1.5), 1.25);
   EXPECT_EQ(load(1.25, 1), 1);
   EXPECT_EQ(load(0.0004, 1), 1.0 / 1024) << "a whole token";
+}
+
+// Mixtral, two of eight experts: what comes to one rank is at most all copies of all e ranks, and
+// with an expert a rank at most every token once, 4 times the even share of a quarter.
+TEST(RoutedLoad, IsAtMostWhatRoutingCanDo) {
+  const auto load = [](int expert, double capacity = 0) {
+    const LayerShard shard{.expert = expert, .capacity_factor = capacity, .load_imbalance = 100};
+    return routed_load(mixtral_8x7b(), shard, 4096);
+  };
+  EXPECT_EQ(load(1), 1);
+  EXPECT_EQ(load(2), 2);
+  EXPECT_EQ(load(4), 4);
+  EXPECT_EQ(load(8), 4);
+  EXPECT_EQ(load(2, 8), 2);
 }
 
 // Handbook §4, MLA: downs on every rank in full, ups by columns. DeepSeek-V3, t = 8, n = 4096.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "planner/held_memory.h"
 #include "tests/planner/jobs.h"
 
 namespace trainyard {

@@ -15,6 +15,7 @@
 
 #include "model/cost/compute.h"
 #include "model/cost/estimate.h"
+#include "model/plan/layer_shard.h"
 #include "model/workload/operators.h"
 #include "tests/planner/jobs.h"
 

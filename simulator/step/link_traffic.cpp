@@ -1,4 +1,4 @@
-#include "simulator/network/link_traffic.h"
+#include "simulator/step/link_traffic.h"
 
 #include <algorithm>
 #include <map>

@@ -1,6 +1,6 @@
 // What links carry: against what the simulation of flows counts on those that it keeps, and by
 // hand.
-#include "simulator/network/link_traffic.h"
+#include "simulator/step/link_traffic.h"
 
 #include <gtest/gtest.h>
 

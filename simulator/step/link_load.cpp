@@ -1,4 +1,4 @@
-#include "simulator/network/link_load.h"
+#include "simulator/step/link_load.h"
 
 #include <algorithm>
 #include <utility>

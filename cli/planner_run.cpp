@@ -1,4 +1,4 @@
-#include "cli/plan/search.h"
+#include "cli/planner_run.h"
 
 #include <utility>
 
