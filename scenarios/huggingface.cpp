@@ -231,9 +231,12 @@ bool holds_gate_and_up(const Architecture& architecture) {
 void read_ffn(Reading& reading) {
   HuggingFaceConfig& config = reading.config;
   Transformer& model = reading.model;
-  const KeyNames keys = {"intermediate_size_mlp", "intermediate_size", "n_inner",
-                         "ffn_hidden_size",       "ffn_dim",           "ff_intermediate_size",
-                         "dense_ffn_hidden_size", "mlp_hidden_size",   "inner_hidden_size"};
+  const KeyNames general = {"intermediate_size_mlp", "intermediate_size", "n_inner",
+                            "ffn_hidden_size",       "ffn_dim",           "ff_intermediate_size",
+                            "dense_ffn_hidden_size", "mlp_hidden_size",   "inner_hidden_size"};
+  const KeyNames of_llama4 = {"intermediate_size_mlp"};  // the other is of its experts
+  const bool llama4 = reading.architecture.type == "llama4_text";
+  const auto& keys = llama4 ? of_llama4 : general;
   model.ffn_size = config.count(keys, 0);
   if (model.ffn_size == 0 && reading.architecture.type == "hf_olmo") {
     model.ffn_size = config.count({"mlp_ratio"}, 4, 1e3) * model.hidden_size;
@@ -244,7 +247,8 @@ void read_ffn(Reading& reading) {
   model.ffn_size = ratio * model.hidden_size;
   const std::int64_t by_class = reading.architecture.sizes.ffn_size;
   if (by_class > 0 && !config.says_none(keys)) {
-    model.ffn_size = of_class(reading, "intermediate_size", static_cast<int>(by_class));
+    const std::string_view key = llama4 ? "intermediate_size_mlp" : "intermediate_size";
+    model.ffn_size = of_class(reading, key, static_cast<int>(by_class));
   } else if (!is_known_family(reading)) {
     config.assume("intermediate_size is not said: 4 times hidden_size");
   }
@@ -275,12 +279,21 @@ void read_shared_experts(Reading& reading) {
   }
 }
 
+// Llama 4: its list says which layers have experts, else its step, where 0 is none of them.
+bool has_no_moe_layers(HuggingFaceConfig& config) {
+  const Json* layers = config.list("moe_layers");
+  if (layers != nullptr) return layers->empty();
+  const Json* step = config.find({"interleave_moe_layer_step"});
+  return step != nullptr && *step == 0;
+}
+
 int read_expert_count(Reading& reading) {
   const KeyNames keys = {"num_local_experts", "n_routed_experts", "num_experts", "moe_num_experts",
                          "moe_num_primary_experts"};
   HuggingFaceConfig& config = reading.config;
   // Some configs name experts all the same (Doge's).
-  const bool off = config.says_false({"use_moe", "is_moe", "enable_moe"});
+  const bool off = config.says_false({"use_moe", "is_moe", "enable_moe"}) ||
+                   (reading.architecture.type == "llama4_text" && has_no_moe_layers(config));
   const bool none = off || config.says_none(keys);
   const bool found = config.find(keys) != nullptr && !none;
   reading.experts = found || none ? ExpertsRead::none : ExpertsRead::not_said;

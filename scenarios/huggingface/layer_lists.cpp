@@ -165,7 +165,7 @@ Marks moe_layers(HuggingFaceConfig& config, const Architecture& architecture, in
     return marks_by_list(config, "moe_layer_freq", layers, 0, 1).value_or(Marks{});
   }
   const Json* moe_list = config.list("moe_layers");  // Llama 4
-  if (moe_list != nullptr && !moe_list->empty()) {
+  if (moe_list != nullptr) {
     Marks moe(static_cast<std::size_t>(layers), false);
     mark(config, "moe_layers", true, moe);
     return moe;

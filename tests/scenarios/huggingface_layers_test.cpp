@@ -1,0 +1,49 @@
+// Which layers of a Hugging Face network have experts and which attend with a window. Expected
+// values are by hand from the code named beside them, of transformers 4.57 (models/<type>/).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "scenarios/huggingface.h"
+
+namespace trainyard {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// Of a config with sizes that are right.
+ImportedModel network_of(int layers, const std::string& more) {
+  const auto read = parse_huggingface(
+      R"({"hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 4,
+          "vocab_size": 100, "num_hidden_layers": )" +
+          std::to_string(layers) + ", " + more + "}",
+      "config");
+  EXPECT_TRUE(read.has_value()) << read.error().where << ": " << read.error().message;
+  return read.value_or(ImportedModel{});
+}
+
+// configuration_llama4.py takes `moe_layers` where it is not None, an empty list too, else range(
+// step - 1, layers, step); of 0 vLLM's llama4.py makes layers without experts. modeling_llama4.py
+// gives those without experts an MLP of intermediate_size_mlp, by its class 16384.
+TEST(HuggingFaceLayers, OfLlama4HaveNoExpertsWhereItsListIsEmptyOrItsStepNought) {
+  const std::string llama4 = R"("model_type": "llama4_text", "num_local_experts": 16, )";
+  for (const char* dense : {R"("moe_layers": [], "interleave_moe_layer_step": 1)",
+                            R"("interleave_moe_layer_step": 0)"}) {
+    const Transformer model =
+        network_of(4, llama4 + R"("intermediate_size_mlp": 256, )" + dense).model;
+    EXPECT_EQ(model.experts, 0) << dense;
+    EXPECT_EQ(model.shared_experts, 0) << dense;
+    EXPECT_EQ(model.ffn_size, 256) << dense;
+  }
+  const Transformer listed =
+      network_of(4, llama4 + R"("moe_layers": [1, 3], "interleave_moe_layer_step": 0)").model;
+  EXPECT_EQ(listed.experts, 16);
+  EXPECT_EQ(listed.moe_every, 2);
+  EXPECT_EQ(listed.expert_ffn_size, 128);
+  EXPECT_EQ(listed.ffn_size, 16384);
+}
+
+}  // namespace
+}  // namespace trainyard
