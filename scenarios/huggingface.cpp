@@ -88,12 +88,13 @@ void refuse_other_networks(HuggingFaceConfig& config) {
     return refuse_network(config, "experts of one neuron each");
   }
   // A list of layer types says more than a family's keys: all of its layers may be attention.
-  if (config.has("layer_types")) return;
+  const bool has_layer_types = config.has("layer_types");
   const Architecture* family = find_architecture(type);
-  if (family != nullptr && family->recurrent) {
+  if (family != nullptr && family->recurrent && !has_layer_types) {
     return refuse_network(config, "recurrent layers, unless layer_types says otherwise");
   }
   for (const ForeignKey& foreign : foreign_keys()) {
+    if (has_layer_types && foreign.means == kRecurrent) continue;
     const Json* value = config.find({foreign.key});
     if (value != nullptr && says_something(*value)) {
       return refuse_network(config, fmt::format("{}: {}", foreign.key, foreign.means));

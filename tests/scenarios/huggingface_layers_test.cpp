@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 
 #include "scenarios/huggingface.h"
 
@@ -43,6 +44,21 @@ TEST(HuggingFaceLayers, OfLlama4HaveNoExpertsWhereItsListIsEmptyOrItsStepNought)
   EXPECT_EQ(listed.moe_every, 2);
   EXPECT_EQ(listed.expert_ffn_size, 128);
   EXPECT_EQ(listed.ffn_size, 16384);
+}
+
+// `layer_types` says that a layer is attention, not whose keys it reads or what its embeddings are.
+TEST(HuggingFaceLayers, NamedByTheirTypesAreStillRefusedForWhatTheTypesDoNotSay) {
+  const std::string sizes =
+      R"({"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64, "vocab_size": 100,
+          "num_attention_heads": 4, "layer_types": ["full_attention", "full_attention"], )";
+  for (const auto& [key, means] : {std::pair("num_kv_shared_layers", "layers share"),
+                                   std::pair("hidden_size_per_layer_input", "each layer"),
+                                   std::pair("share_q_dim", "narrower projection")}) {
+    const auto read = parse_huggingface(sizes + "\"" + key + "\": 2}", "config");
+    ASSERT_FALSE(read.has_value()) << key;
+    EXPECT_THAT(read.error().message, HasSubstr(means));
+  }
+  EXPECT_TRUE(parse_huggingface(sizes + R"("mamba_d_state": 16})", "config").has_value());
 }
 
 }  // namespace
