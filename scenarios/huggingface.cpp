@@ -93,6 +93,10 @@ void refuse_other_networks(HuggingFaceConfig& config) {
   if (family != nullptr && family->recurrent && !has_layer_types) {
     return refuse_network(config, "recurrent layers, unless layer_types says otherwise");
   }
+  const Json* segments = config.find({"type_vocab_size"});
+  if (family == nullptr && segments != nullptr && says_something(*segments)) {
+    return refuse_network(config, "type_vocab_size: an encoder of segments");
+  }
   for (const ForeignKey& foreign : foreign_keys()) {
     if (has_layer_types && foreign.means == kRecurrent) continue;
     const Json* value = config.find({foreign.key});

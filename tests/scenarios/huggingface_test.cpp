@@ -389,11 +389,31 @@ TEST(HuggingFaceText, RefusesOtherNetworksWithTheReason) {
            {R"("model_type": "yuan")", "convolutions"},
            {R"("model_type": "electra")", "encoder"},
            {R"("model_type": "llama", "is_encoder_decoder": true)", "encoder"},
+           {R"("model_type": "brandnew", "type_vocab_size": 2)", "encoder of segments"},
+           {R"("model_type": "brandnew", "type_vocab_size": [3, 256])", "encoder of segments"},
        }) {
     const auto read = parse_huggingface(with_sizes(more), "config");
     ASSERT_FALSE(read.has_value()) << more;
     EXPECT_THAT(read.error().message, HasSubstr(reason));
   }
+}
+
+// Whose classes in transformers attend to both sides, without a key that says so.
+TEST(HuggingFaceText, RefusesEncodersByTheirNames) {
+  for (const char* type :
+       {"mpnet",         "longformer",    "big_bird", "layoutlm", "layoutlmv3", "ernie",
+        "ernie_m",       "data2vec-text", "xlm",      "roformer", "nezha",      "funnel",
+        "nystromformer", "lilt",          "luke",     "tapas",    "canine",     "fnet",
+        "new",           "mra",           "yoso",     "wav2vec2", "marian",     "led"}) {
+    const auto read =
+        parse_huggingface(with_sizes("\"model_type\": \"" + std::string(type) + "\""), "config");
+    ASSERT_FALSE(read.has_value()) << type;
+    EXPECT_THAT(read.error().message, HasSubstr("an encoder"));
+  }
+  EXPECT_TRUE(
+      parse_huggingface(with_sizes(R"("model_type": "brandnew", "type_vocab_size": 0)"), "config")
+          .has_value());
+  EXPECT_TRUE(parse_huggingface(with_sizes(R"("model_type": "ernie4_5")"), "config").has_value());
 }
 
 // Of a network that is not known no key may be dropped whose name tells of layers of another kind.
