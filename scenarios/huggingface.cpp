@@ -127,6 +127,7 @@ int read_kv_heads(Reading& reading) {
   if (architecture.type == "gpt_bigcode" || (falcon && !has_new_decoder(config))) {
     return config.flag({"multi_query"}, true) ? 1 : heads;
   }
+  if (architecture.type == "mpt" && config.text("attn_type") == "multiquery_attention") return 1;
   if (!config.flag({"multi_query_attention"}, true)) return heads;  // ChatGLM
   if (!config.flag({"group_query_attention"}, true)) return heads;  // CodeShell
   const KeyNames keys = {

@@ -190,6 +190,22 @@ TEST(HuggingFaceText, ReadsTheExpertsOfDbrxFromTheirPartOfTheConfig) {
   EXPECT_NEAR(static_cast<double>(parameter_count(read->model, 8192)), 131'596'523'520.0, 2e6);
 }
 
+// MultiQueryAttention of MosaicML's llm-foundry (layers/attention.py) has one head of keys and
+// values, whatever kv_n_heads says; GroupedQueryAttention asks for it.
+TEST(HuggingFaceText, ReadsTheHeadsOfKeysFromTheKindOfAttentionOfMpt) {
+  const auto kv_heads = [](const std::string& attention) {
+    return parse_huggingface(R"({"model_type": "mpt", "d_model": 4096, "n_heads": 32,
+        "n_layers": 32, "vocab_size": 50432, "attn_config": {)" +
+                                 attention + "}}",
+                             "mpt")
+        .value()
+        .model.kv_heads;
+  };
+  EXPECT_EQ(kv_heads(R"("attn_type": "multiquery_attention")"), 1);
+  EXPECT_EQ(kv_heads(R"("attn_type": "grouped_query_attention", "kv_n_heads": 8)"), 8);
+  EXPECT_EQ(kv_heads(R"("attn_type": "multihead_attention")"), 32);
+}
+
 // CohereForAI/c4ai-command-r-v01: 34,980,831,232 parameters; its block has one norm, ours two.
 TEST(HuggingFaceText, TiesTheEmbeddingsOfCommandR) {
   const auto read = parse_huggingface(R"({"model_type": "cohere", "hidden_size": 8192,
