@@ -210,7 +210,8 @@ void read_biases(Reading& reading) {
                                "bias"};
   if (config.find(everywhere) != nullptr) {
     const bool all = config.flag(everywhere, false);
-    const bool mlp = all && architecture.type != "internlm2";
+    const bool of_attention = architecture.type == "internlm" || architecture.type == "internlm2";
+    const bool mlp = all && !of_attention;
     biases = {.qkv = all, .output = all, .mlp = mlp};
     if (architecture.type == "chatglm") biases.qkv = true;
   }

@@ -312,6 +312,11 @@ const auto kFamilies = ::testing::Values(
     Family{"baichuan-inc/Baichuan2-7B-Base", 7'505'973'248, 0, R"({"model_type": "baichuan", "num_hidden_layers": 32,
       "hidden_size": 4096, "num_attention_heads": 32, "intermediate_size": 11008,
       "vocab_size": 125696, "tie_word_embeddings": false})"},
+    // 7 B. By hand, as modeling_internlm.py has it: 32 layers of 4 · (4096² + 4096), 3 · 4096 · 11008
+    // and 2 · 4096; 2 · 103168 · 4096 and the last norm's 4096.
+    Family{"internlm/internlm-7b", 7'321'948'160, 0, R"({"model_type": "internlm", "num_hidden_layers": 32,
+      "hidden_size": 4096, "num_attention_heads": 32, "intermediate_size": 11008,
+      "vocab_size": 103168, "bias": true, "tie_word_embeddings": false})"},
     Family{"internlm/internlm2-7b", 7'737'708'544, 0, R"({"model_type": "internlm2", "num_hidden_layers": 32,
       "hidden_size": 4096, "num_attention_heads": 32, "num_key_value_heads": 8,
       "intermediate_size": 14336, "vocab_size": 92544, "bias": false})"},
