@@ -16,6 +16,7 @@
 #include "scenarios/huggingface/differences.h"
 #include "scenarios/huggingface/layer_lists.h"
 #include "scenarios/huggingface/other_networks.h"
+#include "scenarios/huggingface/parallel_blocks.h"
 #include "scenarios/huggingface/unread_keys.h"
 
 namespace trainyard {
@@ -104,11 +105,6 @@ void refuse_other_networks(HuggingFaceConfig& config) {
       return refuse_network(config, fmt::format("{}: {}", foreign.key, foreign.means));
     }
   }
-}
-
-// Falcon's; its first release with it had a model_type of its own instead of the key.
-bool has_new_decoder(HuggingFaceConfig& config) {
-  return config.flag({"new_decoder_architecture"}, config.text("model_type") == "RefinedWeb");
 }
 
 int size(Reading& reading, KeyNames keys, int ClassSizes::*size, double most = 1e6) {
@@ -477,6 +473,11 @@ void say_what_is_assumed(Reading& reading) {
     config.assume("the position table has sequence_length rows, whatever the config's maximum");
   }
   say_what_mtp_adds(reading);
+  if (has_parallel_blocks(config, reading.architecture)) {
+    config.assume(
+        "attention and MLP, side by side in the network, are planned one after the other: with "
+        "tensor parallelism as two exchanges a layer and direction in the place of one, too slow");
+  }
   if (!reading.architecture.note.empty()) {
     config.assume(std::string(reading.architecture.note));
   }

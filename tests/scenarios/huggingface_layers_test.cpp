@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -44,6 +45,31 @@ TEST(HuggingFaceLayers, OfLlama4HaveNoExpertsWhereItsListIsEmptyOrItsStepNought)
   EXPECT_EQ(listed.moe_every, 2);
   EXPECT_EQ(listed.expert_ffn_size, 128);
   EXPECT_EQ(listed.ffn_size, 16384);
+}
+
+// By the forward() of the decoder layers in modeling_<type>.py: GPTNeoXLayer and
+// StableLmDecoderLayer ask use_parallel_residual, by their classes true and false;
+// FalconDecoderLayer adds the attention to the MLP with a new decoder or parallel_attn, by its
+// class true.
+TEST(HuggingFaceLayers, SayWhereAttentionAndMlpAreSideBySide) {
+  const auto side_by_side = [](const std::string& more) {
+    const auto& notes = network_of(4, "\"model_type\": " + more).assumptions;
+    return std::ranges::any_of(notes, [](const std::string& note) {
+      return note.starts_with("attention and MLP, side by side in the network, are planned one");
+    });
+  };
+  for (const char* more :
+       {R"("gptj")", R"("codegen")", R"("phi")", R"("cohere")", R"("cohere2")", R"("gpt_neox")",
+        R"("gpt_neox", "use_parallel_residual": true)",
+        R"("stablelm", "use_parallel_residual": true)", R"("falcon")", R"("RefinedWeb")",
+        R"("falcon", "new_decoder_architecture": true, "parallel_attn": false)"}) {
+    EXPECT_TRUE(side_by_side(more)) << more;
+  }
+  for (const char* more :
+       {R"("gpt_neox", "use_parallel_residual": false)", R"("stablelm")",
+        R"("falcon", "parallel_attn": false)", R"("llama")", R"("gpt2")", R"("phi3")"}) {
+    EXPECT_FALSE(side_by_side(more)) << more;
+  }
 }
 
 // `layer_types` says that a layer is attention, not whose keys it reads or what its embeddings are.
