@@ -78,6 +78,7 @@ struct Architecture {
   HeadNorm qk_norm_on_demand = HeadNorm::by_head;  // where use_qk_norm or qk_layernorm asks for it
   bool sinks = false;
   int window = 0;                 // unless the config says it
+  bool window_if_said = false;    // its code has windows, its class has none
   bool window_on_demand = false;  // none unless use_sliding_window says so
   int full_attention_every = 0;   // of a sliding-window model, unless its config says it
   bool recurrent = false;         // unless layer_types says that all layers are attention

@@ -188,6 +188,19 @@ Marks moe_layers(HuggingFaceConfig& config, const Architecture& architecture, in
   return moe;
 }
 
+bool reads_windows(const Architecture& architecture) {
+  return architecture.type.empty() || architecture.window > 0 || architecture.window_if_said ||
+         architecture.window_on_demand;
+}
+
+// Left over from a config of another family, as `sliding_window` of Mistral in one of Llama's.
+void say_window_is_ignored(HuggingFaceConfig& config, HuggingFaceConfig::Keys keys) {
+  const Json* window = config.find(keys);
+  if (window == nullptr || !says_something(*window)) return;
+  config.assume(fmt::format("a window of {} is ignored: the code of {} has no windows",
+                            shown(*window), shown(std::string_view(config.text("model_type")))));
+}
+
 }  // namespace
 
 void refuse_other_layers(HuggingFaceConfig& config, int layers) {
@@ -213,6 +226,7 @@ void read_window(HuggingFaceConfig& config, const Architecture& architecture, Tr
   const HuggingFaceConfig::Keys general = {"sliding_window", "attention_chunk_size", "window_size"};
   const HuggingFaceConfig::Keys smallthinker = {"sliding_window_size"};
   const auto& keys = architecture.type == "smallthinker" ? smallthinker : general;
+  if (!reads_windows(architecture)) return say_window_is_ignored(config, keys);
   model.sliding_window =
       config.small_count(keys, config.says_none(keys) ? 0 : architecture.window, 1e8);
   if (model.sliding_window == 0) return;

@@ -87,5 +87,24 @@ TEST(HuggingFaceLayers, NamedByTheirTypesAreStillRefusedForWhatTheTypesDoNotSay)
   EXPECT_TRUE(parse_huggingface(sizes + R"("mamba_d_state": 16})", "config").has_value());
 }
 
+// modeling_llama.py and configuration_llama.py know no sliding_window; Mistral's and Mixtral's do.
+TEST(HuggingFaceLayers, HaveAWindowOnlyWhereTheCodeOfTheFamilyHasOne) {
+  const std::string window = R"(", "sliding_window": 4096)";
+  const auto of = [&](const std::string& type) {
+    return network_of(4, R"("model_type": ")" + type + window);
+  };
+  const ImportedModel llama = of("llama");
+  EXPECT_EQ(llama.model.sliding_window, 0);
+  EXPECT_THAT(
+      llama.assumptions,
+      ::testing::ElementsAre("a window of 4096 is ignored: the code of \"llama\" has no windows"));
+  EXPECT_THAT(network_of(4, R"("model_type": "llama", "sliding_window": null)").assumptions,
+              IsEmpty());
+  EXPECT_EQ(of("granite").model.sliding_window, 0);
+  for (const char* type : {"mistral", "ministral3", "starcoder2", "phi3", "phimoe", "brandnew"}) {
+    EXPECT_EQ(of(type).model.sliding_window, 4096) << type;
+  }
+}
+
 }  // namespace
 }  // namespace trainyard
