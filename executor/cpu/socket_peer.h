@@ -63,12 +63,18 @@ class SocketPeer {
     return message;
   }
 
-  // As much as goes without waiting.
+  // As much as goes without waiting. A peer that has gone is nobody's failure but of who waits for
+  // it; what it had sent before is taken in first.
   Expected<void> send_some() {
     while (!leaving_.empty()) {
       const RawBytes& message = leaving_.front();
       const auto sent = ::send(socket_, message.data() + sent_, message.size() - sent_,
                                MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (sent < 0 && (errno == EPIPE || errno == ECONNRESET)) {
+        receive_some();
+        closed_ = true;
+        return {};
+      }
       if (sent < 0) return would_wait() ? Expected<void>{} : system_failure("send");
       sent_ += static_cast<std::size_t>(sent);
       if (sent_ < message.size()) return {};

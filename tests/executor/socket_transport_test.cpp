@@ -1,13 +1,16 @@
 // Ranks that speak TCP: what they add up, and what one says when another has gone.
 #include "executor/cpu/socket_transport.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <thread>
 
+#include "executor/cpu/socket_peer.h"
 #include "tests/executor/socket_ranks.h"
 
 namespace trainyard {
@@ -68,6 +71,25 @@ TEST(SocketTransport, SaysWhoHasGoneWhenAMessageIsLeftOver) {
     const auto left = ranks.wait_for_messages();
     ASSERT_FALSE(left);
     EXPECT_EQ(left.error().message, "wait for messages failed: rank 0 has gone");
+  });
+}
+
+// Whoever closes with something unread resets the connection, which the sender sees first where
+// much is to leave.
+TEST(SocketTransport, SaysWhoHasGoneWhenTheConnectionIsResetUnderAMessage) {
+  constexpr int kNumbers = 4 << 20;
+  std::atomic<bool> sent{false};
+  on_socket_ranks(2, [&](Transport& ranks) {
+    if (ranks.rank() == 0) {
+      while (!sent) std::this_thread::yield();
+      return;
+    }
+    std::vector<float> numbers(kNumbers, 1);
+    ASSERT_TRUE(ranks.send(0, 0, numbers.data(), 1));
+    sent = true;
+    const auto reduced = ranks.all_reduce(Group::all, numbers.data(), kNumbers, Reduction::sum);
+    ASSERT_FALSE(reduced);
+    EXPECT_EQ(reduced.error().message, "all-reduce failed: rank 0 has gone");
   });
 }
 
