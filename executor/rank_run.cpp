@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <exception>
 #include <limits>
 #include <new>
+#include <stdexcept>
 #include <thread>
 #include <utility>
 
@@ -233,6 +235,7 @@ class RankRun {
 
 Expected<void> run_rank(const Setting& setting, const RunPlan& plan, const Program& program,
                         const RankLayout& layout, Transport& transport, Board& board) {
+  constexpr const char* kNoMemory = "has no memory left on its host";
   std::unique_ptr<Backend> backend;  // its end may wait for what hangs: first that is said
   const auto run = [&]() -> Expected<void> {
     try {
@@ -242,7 +245,11 @@ Expected<void> run_rank(const Setting& setting, const RunPlan& plan, const Progr
       backend = *std::move(made);
       return RankRun(setting, plan, program, layout, transport, board, *backend).run();
     } catch (const std::bad_alloc&) {
-      return failure("", "has no memory left on its host");
+      return failure("", kNoMemory);
+    } catch (const std::length_error&) {  // more than could ever be allocated
+      return failure("", kNoMemory);
+    } catch (const std::exception& error) {
+      return failure("", fmt::format("failed: {}", error.what()));
     }
   };
   auto ran = run();

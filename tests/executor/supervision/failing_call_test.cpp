@@ -2,6 +2,14 @@
 // board too, where the supervisor finds it.
 #include <gtest/gtest.h>
 
+#include <cerrno>
+#include <functional>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <utility>
+
 #include "executor/rank_run.h"
 #include "model/program/lower.h"
 #include "tests/model/program/tiny.h"
@@ -12,10 +20,10 @@ namespace {
 // A rank of one, whose collectives fail from one call on.
 class FailingTransport final : public Transport {
  public:
-  explicit FailingTransport(int calls) : Transport(0, 1), left_(calls) {}
+  using Fail = std::function<Expected<void>()>;
+  FailingTransport(int calls, Fail fail) : Transport(0, 1), left_(calls), fail_(std::move(fail)) {}
   Expected<void> all_reduce(Group, float*, std::int64_t, Reduction) override {
-    if (left_-- > 0) return {};
-    return failure("", "MPI_Allreduce failed: MPI_ERR_OTHER: known error not in list");
+    return left_-- > 0 ? Expected<void>{} : fail_();
   }
   Expected<void> reduce_scatter(Group group, const float* all, const Counts& counts,
                                 float* mine) override {
@@ -45,26 +53,42 @@ class FailingTransport final : public Transport {
  private:
   std::unique_ptr<Transport> lone_ = make_lone_transport();
   int left_;
+  Fail fail_;
 };
 
-TEST(RankRun, EndsWithTheCallThatFailedAndKeepsTheStepsBefore) {
+// Of a run of four steps whose third fails: what is said.
+std::string said_of(const FailingTransport::Fail& fail) {
   PlanRequest request;
   request.data_parallel = 1;
   const Setting setting = tiny_setting(tiny_llama(false), tiny_training(), request);
   const auto program = lower(setting.model, setting.training, setting.plan);
-  ASSERT_TRUE(program);
   const RankLayout layout(setting.plan, setting.model.kv_heads);
   const RunPlan plan{.warmup = 0, .steps = 4};
   auto board =
       Board::create(testing::TempDir(), 6, program->stages[0].operations, plan.all_steps());
-  ASSERT_TRUE(board);
-  FailingTransport transport(2);  // the loss of each step is a sum over all ranks
+  FailingTransport transport(2, fail);  // the loss of each step is a sum over all ranks
   const auto ran = run_rank(setting, plan, *program, layout, transport, *board);
-  ASSERT_FALSE(ran);
-  EXPECT_NE(ran.error().message.find("MPI_Allreduce failed"), std::string::npos);
   EXPECT_EQ(board->head().state, RankState::failed);
-  EXPECT_EQ(std::string_view(board->head().message.data()), ran.error().message);
   EXPECT_EQ(board->head().steps_done, 2);
+  std::string said(board->head().message.data());
+  EXPECT_EQ(said, ran ? "" : ran.error().message);
+  return said;
+}
+
+TEST(RankRun, EndsWithTheCallThatFailedAndKeepsTheStepsBefore) {
+  const std::string what = "MPI_Allreduce failed: MPI_ERR_OTHER: known error not in list";
+  EXPECT_EQ(said_of([&] { return failure("", what); }), what);
+}
+
+// A size that memory never has, and a thread that the system does not start.
+TEST(RankRun, SaysWhatWasThrown) {
+  EXPECT_EQ(said_of([]() -> Expected<void> { throw std::bad_alloc(); }),
+            "has no memory left on its host");
+  EXPECT_EQ(said_of([]() -> Expected<void> { throw std::length_error("vector::resize"); }),
+            "has no memory left on its host");
+  const std::error_code again(EAGAIN, std::generic_category());
+  EXPECT_EQ(said_of([&]() -> Expected<void> { throw std::system_error(again); }),
+            "failed: " + again.message());
 }
 
 }  // namespace
