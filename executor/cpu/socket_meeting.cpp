@@ -129,10 +129,21 @@ bool moved(int socket, T& what, bool out, Clock::time_point until) {
   return true;
 }
 
+// What tells the words of a rank from those of a stranger.
+using Mark = std::array<char, 16>;
+constexpr Mark kMark = {"trainyard rank"};
+
 // Where a rank listens.
 struct Place {
+  Mark mark = kMark;
   std::int32_t rank = 0;
   std::array<char, 64> host{}, port{};
+};
+
+// Who a rank is; of rank 0, how many are absent.
+struct Word {
+  Mark mark = kMark;
+  std::int32_t number = 0;
 };
 
 Place place_of(int rank, int socket, int listener) {
@@ -195,12 +206,12 @@ class Meeting {
 
   // Rank 0 learns where everyone is and tells everyone; or who never came, to those who did.
   Expected<void> gather() {
-    std::vector<int> absent = all_but_first();
+    std::vector<int> absent = all_from(1);
     while (!absent.empty()) {
       SocketPeer peer(accepted(listener_, until_));
       Place place;
       if (peer.socket() < 0) break;
-      if (!moved(peer.socket(), place, false, until_)) continue;  // somebody else's
+      if (!moved(peer.socket(), place, false, until_) || place.mark != kMark) continue;
       if (std::erase(absent, place.rank) == 0) continue;
       const auto rank = static_cast<std::size_t>(place.rank);
       places_[rank] = place;
@@ -212,7 +223,7 @@ class Meeting {
   // How many are absent and who, or where everyone is.
   void tell(std::vector<int>& absent) {
     const auto until = Clock::now() + timeout_;
-    auto count = static_cast<std::int32_t>(absent.size());
+    Word count{.number = static_cast<std::int32_t>(absent.size())};
     for (const SocketPeer& peer : peers_) {
       // Whoever does not hear it has gone, and says so itself or is found missing later.
       bool heard = peer.socket() >= 0 && moved(peer.socket(), count, true, until);
@@ -221,9 +232,9 @@ class Meeting {
       for (Place& place : places_) heard = heard && moved(peer.socket(), place, true, until);
     }
   }
-  std::vector<int> all_but_first() const {
-    std::vector<int> ranks(peers_.size() - 1);
-    std::iota(ranks.begin(), ranks.end(), 1);
+  std::vector<int> all_from(int rank) const {
+    std::vector<int> ranks(peers_.size() - static_cast<std::size_t>(rank));
+    std::iota(ranks.begin(), ranks.end(), rank);
     return ranks;
   }
 
@@ -235,13 +246,13 @@ class Meeting {
     SocketPeer first(connected(*there, until_));
     Place own = place_of(at_.rank, first.socket(), listener_);
     until_ = Clock::now() + timeout_ + kToHear;
-    std::int32_t count = 0;
+    Word count;
     if (first.socket() < 0 || !moved(first.socket(), own, true, until_) ||
         !moved(first.socket(), count, false, until_)) {
       return never_came({0});
     }
-    if (count < 0 || count >= at_.ranks) return no_rank();
-    std::vector<int> absent(static_cast<std::size_t>(count));
+    if (count.mark != kMark || count.number < 0 || count.number >= at_.ranks) return no_rank();
+    std::vector<int> absent(static_cast<std::size_t>(count.number));
     for (int& rank : absent) {
       if (!moved(first.socket(), rank, false, until_)) return never_came({0});
       if (rank <= 0 || rank >= at_.ranks) return no_rank();
@@ -262,20 +273,19 @@ class Meeting {
       const Place& there = places_[static_cast<std::size_t>(rank)];
       const auto address = address_of(there.host.data(), there.port.data(), until_);
       SocketPeer peer(address ? connected(*address, until_) : -1);
-      std::int32_t own = at_.rank;
+      Word own{.number = at_.rank};
       if (peer.socket() < 0 || !moved(peer.socket(), own, true, until_)) {
         return never_came({rank});
       }
       peers_[static_cast<std::size_t>(rank)] = std::move(peer);
     }
-    for (int n = at_.rank + 1; n < at_.ranks; ++n) {
+    for (std::vector<int> absent = all_from(at_.rank + 1); !absent.empty();) {
       SocketPeer peer(accepted(listener_, until_));
-      std::int32_t rank = -1;
-      if (peer.socket() < 0 || !moved(peer.socket(), rank, false, until_)) {
-        return never_came({n});
-      }
-      if (rank <= at_.rank || rank >= at_.ranks) return never_came({n});
-      peers_[static_cast<std::size_t>(rank)] = std::move(peer);
+      Word who;
+      if (peer.socket() < 0) return never_came(absent);
+      if (!moved(peer.socket(), who, false, until_) || who.mark != kMark) continue;
+      if (std::erase(absent, who.number) == 0) continue;
+      peers_[static_cast<std::size_t>(who.number)] = std::move(peer);
     }
     return {};
   }

@@ -25,6 +25,8 @@ using RawBytes = std::vector<char>;
 struct MessageHead {
   std::int64_t tag = 0, size = 0;
 };
+// More than any host has memory for.
+inline constexpr std::int64_t kLargestMessage = std::int64_t{1} << 40;
 
 // Of a call of the operating system, by errno.
 inline Expected<void> system_failure(std::string_view call) {
@@ -71,7 +73,7 @@ class SocketPeer {
       const auto sent = ::send(socket_, message.data() + sent_, message.size() - sent_,
                                MSG_NOSIGNAL | MSG_DONTWAIT);
       if (sent < 0 && (errno == EPIPE || errno == ECONNRESET)) {
-        receive_some();
+        (void)receive_some();
         closed_ = true;
         return {};
       }
@@ -83,12 +85,17 @@ class SocketPeer {
     }
     return {};
   }
-  void receive_some() {
-    while (is_whole()) keep();
+  // The error: what the peer sent, which no message is; it stays that.
+  Expected<void> receive_some() {
+    while (!is_wrong() && is_whole()) keep();
+    if (!is_wrong()) return {};
+    return failure("", fmt::format("sent a message of {} bytes", head_->size));
   }
 
  private:
   static bool would_wait() { return errno == EAGAIN || errno == EINTR; }
+
+  bool is_wrong() const { return head_ && (head_->size < 0 || head_->size > kLargestMessage); }
 
   // Whether the next head or message has come in full, with what goes without waiting.
   bool is_whole() {

@@ -203,8 +203,9 @@ class SocketTransport final : public Transport {
     return {};
   }
 
-  Expected<void> gone(int peer) const {
-    return failure("", fmt::format("{} failed: rank {} {}", name_of(call_.load()), peer, kHasGone));
+  Expected<void> gone(int peer) const { return failed(peer, kHasGone); }
+  Expected<void> failed(int peer, std::string_view what) const {
+    return failure("", fmt::format("{} failed: rank {} {}", name_of(call_.load()), peer, what));
   }
 
   // Sends and receives what goes; waits at most so many milliseconds for that (−1: for ever).
@@ -226,7 +227,10 @@ class SocketTransport final : public Transport {
       if ((watched[i].revents & POLLOUT) != 0) {
         if (auto done = whose[i]->send_some(); !done) return done;
       }
-      if ((watched[i].revents & (POLLIN | POLLHUP | POLLERR)) != 0) whose[i]->receive_some();
+      if ((watched[i].revents & (POLLIN | POLLHUP | POLLERR)) == 0) continue;
+      if (const auto done = whose[i]->receive_some(); !done) {
+        return failed(static_cast<int>(whose[i] - peers_.data()), done.error().message);
+      }
     }
     return {};
   }

@@ -13,6 +13,7 @@
 #include <future>
 #include <list>
 #include <string>
+#include <thread>
 
 namespace trainyard {
 namespace {
@@ -58,30 +59,32 @@ TEST(SocketMeeting, SaysWhichRankCannotListenWhere) {
   EXPECT_TRUE(message.ends_with(", port " + port + ": " + std::strerror(EADDRINUSE))) << message;
 }
 
-// Some other service has the port: its words are no numbers of ranks.
+// Some other service has the port: its words are no rank's, whatever numbers they would be.
 TEST(SocketMeeting, SaysThatWhatAnswersIsNoRankZero) {
-  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  auto* generic = reinterpret_cast<sockaddr*>(&address);
-  ASSERT_EQ(::bind(listener, generic, size), 0);
-  ASSERT_EQ(::listen(listener, 1), 0);
-  ::getsockname(listener, generic, &size);
-  auto service = std::async(std::launch::async, [listener] {
-    const std::string words = "HTTP/1.1 400 Bad Request";
-    const int caller = ::accept(listener, nullptr, nullptr);
-    (void)::send(caller, words.data(), words.size(), MSG_NOSIGNAL);
-    return caller;
-  });
-  const std::string port = std::to_string(ntohs(address.sin_port));
-  const auto met = met_peers(second_of_two("127.0.0.1", port), Seconds(5));
-  ::close(service.get());
-  ::close(listener);
-  ASSERT_FALSE(met);
-  EXPECT_EQ(met.error().message,
-            "what answers rank 1 of 2 at 127.0.0.1:" + port + " is not rank 0 of its run");
+  for (const std::string& words :
+       {std::string("HTTP/1.1 400 Bad Request"), std::string(1000, '\0')}) {
+    const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    auto* generic = reinterpret_cast<sockaddr*>(&address);
+    ASSERT_EQ(::bind(listener, generic, size), 0);
+    ASSERT_EQ(::listen(listener, 1), 0);
+    ::getsockname(listener, generic, &size);
+    auto service = std::async(std::launch::async, [listener, &words] {
+      const int caller = ::accept(listener, nullptr, nullptr);
+      (void)::send(caller, words.data(), words.size(), MSG_NOSIGNAL);
+      return caller;
+    });
+    const std::string port = std::to_string(ntohs(address.sin_port));
+    const auto met = met_peers(second_of_two("127.0.0.1", port), Seconds(5));
+    ::close(service.get());
+    ::close(listener);
+    ASSERT_FALSE(met);
+    EXPECT_EQ(met.error().message,
+              "what answers rank 1 of 2 at 127.0.0.1:" + port + " is not rank 0 of its run");
+  }
 }
 
 // A name may become known as late as its host starts: nobody gives up earlier.
@@ -128,6 +131,58 @@ TEST(SocketMeeting, WaitsNoLongerForASilentHostThanItIsTold) {
   const auto peers = met.get();
   ASSERT_FALSE(peers);
   EXPECT_EQ(peers.error().message, "rank 0 of 2 never came to 127.0.0.1:" + host.port());
+}
+
+// ---- Strangers ----------------------------------------------------------------------------------
+
+// Some port that nobody listens at.
+std::string unused_port() {
+  const SocketPeer socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  auto* generic = reinterpret_cast<sockaddr*>(&address);
+  (void)::bind(socket.socket(), generic, size);
+  ::getsockname(socket.socket(), generic, &size);
+  return std::to_string(ntohs(address.sin_port));
+}
+
+// One that is no rank, in connection with what listens there, as soon as it does.
+SocketPeer stranger_at(const std::string& port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<std::uint16_t>(std::stoi(port)));
+  const auto* generic = reinterpret_cast<const sockaddr*>(&address);
+  for (;;) {
+    SocketPeer stranger(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (::connect(stranger.socket(), generic, sizeof(address)) == 0) return stranger;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+// Rank 0 of two where a stranger has come before rank 1, and said `words`: whether they have met
+// within that time.
+bool meet_beside_a_stranger(const std::string& words, std::chrono::seconds within) {
+  const std::string port = unused_port();
+  const auto begin = Clock::now();
+  auto first = std::async(std::launch::async, [&] {
+    return met_peers({.rank = 0, .ranks = 2, .address = "127.0.0.1", .port = port}, Seconds(60));
+  });
+  const SocketPeer stranger = stranger_at(port);
+  (void)::send(stranger.socket(), words.data(), words.size(), MSG_NOSIGNAL);
+  const auto second =
+      met_peers(second_of_two("127.0.0.1", port), Seconds(static_cast<double>(within.count())));
+  const bool met = first.get() && second;
+  return met && Clock::now() - begin < within;
+}
+
+// Whose first number happens to be that of a rank.
+TEST(SocketMeeting, TakesNoStrangerForARank) {
+  std::string words(200, '\0');
+  words.front() = 1;
+  EXPECT_TRUE(meet_beside_a_stranger(words, std::chrono::seconds(30)));
 }
 
 }  // namespace

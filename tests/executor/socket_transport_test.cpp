@@ -93,5 +93,21 @@ TEST(SocketTransport, SaysWhoHasGoneWhenTheConnectionIsResetUnderAMessage) {
   });
 }
 
+// What no rank would send: a peer by its socket, whose other end a test writes to.
+TEST(SocketPeer, RefusesASizeThatNoMessageHas) {
+  for (const std::int64_t size : {std::int64_t{-1}, std::int64_t{1} << 60}) {
+    std::array<int, 2> ends{};
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
+    SocketPeer peer(ends[0]);
+    const SocketPeer other(ends[1]);
+    const MessageHead head{.tag = 0, .size = size};
+    ASSERT_EQ(::send(ends[1], &head, sizeof(head), 0), static_cast<ssize_t>(sizeof(head)));
+    const auto received = peer.receive_some();
+    ASSERT_FALSE(received);
+    EXPECT_EQ(received.error().message, fmt::format("sent a message of {} bytes", size));
+    EXPECT_FALSE(peer.taken(0));
+  }
+}
+
 }  // namespace
 }  // namespace trainyard
