@@ -105,13 +105,21 @@ int connected(const sockaddr_in& there, Clock::time_point until) {
   }
 }
 
-int accepted(int listener, Clock::time_point until) {
+// Whether it can be read from, or written to, before the time is up. A signal ends no wait.
+bool comes_to(int socket, short events, Clock::time_point until) {
   for (;;) {
-    pollfd watched{listener, POLLIN, 0};
-    if (::poll(&watched, 1, milliseconds_until(until)) == 0) return -1;
-    const int socket = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
-    if (socket >= 0 || errno != EINTR) return ready(socket);
+    pollfd watched{socket, events, 0};
+    const int found = ::poll(&watched, 1, milliseconds_until(until));
+    if (found >= 0 || errno != EINTR) return found > 0;
   }
+}
+
+int accepted(int listener, Clock::time_point until) {
+  while (comes_to(listener, POLLIN, until)) {
+    const int socket = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+    if (socket >= 0 || (errno != EINTR && errno != ECONNABORTED)) return ready(socket);
+  }
+  return -1;
 }
 
 // In full, before the time is up.
@@ -119,10 +127,10 @@ template <typename T>
 bool moved(int socket, T& what, bool out, Clock::time_point until) {
   auto* bytes = reinterpret_cast<char*>(&what);
   for (std::size_t done = 0; done < sizeof(T);) {
-    pollfd watched{socket, static_cast<short>(out ? POLLOUT : POLLIN), 0};
-    if (::poll(&watched, 1, milliseconds_until(until)) == 0) return false;
+    if (!comes_to(socket, static_cast<short>(out ? POLLOUT : POLLIN), until)) return false;
     const auto now = out ? ::send(socket, bytes + done, sizeof(T) - done, MSG_NOSIGNAL)
                          : ::recv(socket, bytes + done, sizeof(T) - done, 0);
+    if (now < 0 && errno == EINTR) continue;
     if (now <= 0) return false;
     done += static_cast<std::size_t>(now);
   }
@@ -159,6 +167,20 @@ Place place_of(int rank, int socket, int listener) {
     ::getnameinfo(generic, size, nullptr, 0, place.port.data(), place.port.size(), NI_NUMERICSERV);
   }
   return place;
+}
+
+// A stranger that says nothing holds up nobody for longer.
+constexpr std::chrono::seconds kToSayWho{5};
+
+// The next one that says who it is as a rank does. No socket: nobody did before the time is up.
+template <typename Words>
+SocketPeer next_rank(int listener, Words& words, Clock::time_point until) {
+  for (;;) {
+    SocketPeer peer(accepted(listener, until));
+    if (peer.socket() < 0) return peer;
+    const auto limit = std::min(until, Clock::now() + kToSayWho);
+    if (moved(peer.socket(), words, false, limit) && words.mark == kMark) return peer;
+  }
 }
 
 class Meeting {
@@ -208,10 +230,9 @@ class Meeting {
   Expected<void> gather() {
     std::vector<int> absent = all_from(1);
     while (!absent.empty()) {
-      SocketPeer peer(accepted(listener_, until_));
       Place place;
+      SocketPeer peer = next_rank(listener_, place, until_);
       if (peer.socket() < 0) break;
-      if (!moved(peer.socket(), place, false, until_) || place.mark != kMark) continue;
       if (std::erase(absent, place.rank) == 0) continue;
       const auto rank = static_cast<std::size_t>(place.rank);
       places_[rank] = place;
@@ -280,10 +301,9 @@ class Meeting {
       peers_[static_cast<std::size_t>(rank)] = std::move(peer);
     }
     for (std::vector<int> absent = all_from(at_.rank + 1); !absent.empty();) {
-      SocketPeer peer(accepted(listener_, until_));
       Word who;
+      SocketPeer peer = next_rank(listener_, who, until_);
       if (peer.socket() < 0) return never_came(absent);
-      if (!moved(peer.socket(), who, false, until_) || who.mark != kMark) continue;
       if (std::erase(absent, who.number) == 0) continue;
       peers_[static_cast<std::size_t>(who.number)] = std::move(peer);
     }

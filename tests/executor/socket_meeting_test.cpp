@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstring>
 #include <future>
 #include <list>
@@ -178,11 +179,38 @@ bool meet_beside_a_stranger(const std::string& words, std::chrono::seconds withi
   return met && Clock::now() - begin < within;
 }
 
+TEST(SocketMeeting, DoesNotWaitForAStrangerThatSaysNothing) {
+  EXPECT_TRUE(meet_beside_a_stranger("", std::chrono::seconds(30)));
+}
+
 // Whose first number happens to be that of a rank.
 TEST(SocketMeeting, TakesNoStrangerForARank) {
   std::string words(200, '\0');
   words.front() = 1;
   EXPECT_TRUE(meet_beside_a_stranger(words, std::chrono::seconds(30)));
+}
+
+// A signal that nobody minds does not end a wait, nor its limit.
+TEST(SocketMeeting, WaitsNoLongerThanItIsToldWhereASignalComes) {
+  const auto before = std::signal(SIGUSR1, [](int) {});
+  const std::string port = unused_port();
+  std::promise<pthread_t> waiting;
+  auto met = std::async(std::launch::async, [&] {
+    waiting.set_value(::pthread_self());
+    return met_peers({.rank = 0, .ranks = 2, .address = "127.0.0.1", .port = port}, Seconds(1));
+  });
+  const pthread_t thread = waiting.get_future().get();
+  for (int i = 0; i < 5; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    ::pthread_kill(thread, SIGUSR1);
+  }
+  const auto ended = met.wait_for(std::chrono::seconds(30));
+  EXPECT_EQ(ended, std::future_status::ready);
+  if (ended != std::future_status::ready) (void)stranger_at(port);  // so that the test ends
+  const auto peers = met.get();
+  std::signal(SIGUSR1, before);
+  ASSERT_FALSE(peers);
+  EXPECT_EQ(peers.error().message, "rank 1 of 2 never came to 127.0.0.1:" + port);
 }
 
 }  // namespace
