@@ -21,9 +21,9 @@
 #include "executor/cuda/cuda_backend.h"
 #include "executor/cuda/device_measure.h"
 #include "executor/host/machine_memory.h"
+#include "executor/launcher.h"
 #include "executor/measure/calibration.h"
 #include "executor/measure/collective_rank.h"
-#include "executor/supervision/meeting.h"
 #include "executor/supervision/start.h"
 #include "executor/supervision/supervisor.h"
 #include "scenarios/json/output_file.h"
@@ -109,19 +109,19 @@ struct Subject {
 
 // What goes between ranks, by those that a launcher has started or by some of our own. Nothing on
 // ranks of a launcher but the first, which are done.
-Expected<std::optional<Subject>> with_collectives(CalibrateOptions& options, bool launched,
-                                                  Progress& progress) {
+Expected<std::optional<Subject>> with_collectives(CalibrateOptions& options,
+                                                  const Launcher& launcher, Progress& progress) {
   Subject subject;
-  if (!launched) {
+  if (!launcher.has_started_several()) {
     auto groups = measured_groups(options, progress);
     if (!groups) return tl::unexpected(groups.error());
     subject.groups = *std::move(groups);
     return subject;
   }
-  const bool first = launched_as().rank == 0;
+  const bool first = launcher.rank == 0;
   auto found =
-      measure_launched(options.backend, options.ranks,
-                       Seconds(options.time_limit * kCollectiveShare), [&](double fraction) {
+      measure_launched(options.backend, launcher, Seconds(options.time_limit * kCollectiveShare),
+                       [&](double fraction) {
                          if (first) progress.show(kCollectiveShare * fraction);
                        });
   if (!found) return tl::unexpected(found.error());
@@ -377,19 +377,19 @@ int answer(const CalibrateOptions& options, Device& device, const Subject& subje
 }
 
 // A rank for each GPU, unless a number was given. The reason why there is none to measure.
-std::optional<Error> prepare_gpus(CalibrateOptions& options, bool launched) {
+std::optional<Error> prepare_gpus(CalibrateOptions& options, const Launcher& launcher) {
   if (auto error = become_cuda_program()) return error;
   if (auto error = not_available(options.backend)) return error;
-  if (!options.names_ranks && !launched) options.ranks = options.kHasPeers ? cuda_devices() : 1;
+  const bool chooses = !options.names_ranks && !launcher.has_started_several();
+  if (chooses) options.ranks = options.kHasPeers ? cuda_devices() : 1;
   return std::nullopt;
 }
 
 // What keeps the ranks of a launcher from being measured; `options` knows of them then.
-std::optional<Error> prepare_launched(CalibrateOptions& options, int started) {
-  const int ranks = launched_as().ranks, here = ranks_of_host();
-  if (ranks != started) {
-    return Error{"RANK", "found a launcher that sets it; allowed: mpirun, srun, or none of them"};
-  }
+std::optional<Error> prepare_launched(CalibrateOptions& options, const Launcher& launcher) {
+  if (!launcher.has_started_several()) return std::nullopt;
+  if (auto error = not_by_mpi(launcher)) return error;
+  const int ranks = launcher.ranks, here = launcher.local_ranks;
   if (options.names_ranks) {
     return Error{"--ranks",
                  fmt::format("found {}; allowed under a launcher: its {} ranks are measured, so "
@@ -406,10 +406,10 @@ std::optional<Error> prepare_launched(CalibrateOptions& options, int started) {
   return std::nullopt;
 }
 
-Expected<std::optional<Subject>> measured(CalibrateOptions& options, bool launched) {
+Expected<std::optional<Subject>> measured(CalibrateOptions& options, const Launcher& launcher) {
   Progress progress("measuring", options.progress_form());
-  if (launched_as().rank == 0) progress.show(0);
-  auto subject = with_collectives(options, launched, progress);
+  if (launcher.rank == 0) progress.show(0);
+  auto subject = with_collectives(options, launcher, progress);
   if (!subject || !*subject || was_interrupted()) return subject;
   auto all = options.backend == BackendKind::cuda
                  ? measured_device(options, **std::move(subject), progress)
@@ -433,21 +433,22 @@ int fit_and_answer(const CalibrateOptions& options, const Subject& subject) {
 
 int run(CalibrateOptions options) {
   const auto started = started_as_rank();
-  if (started && started->folder) return run_rank(options, *started->folder);
-  const bool launched = started && started->ranks > 1;
-  const bool first = launched_as().rank == 0;  // of a launcher's, who speaks for all
-  if (const auto error = launched ? prepare_launched(options, started->ranks) : std::nullopt) {
+  if (!started) return fail(started.error());
+  if (*started && (*started)->folder) return run_rank(options, *(*started)->folder);
+  const Launcher launcher = *started ? (*started)->launcher : Launcher{};
+  const bool first = launcher.rank == 0;  // of a launcher's, who speaks for all
+  if (const auto error = prepare_launched(options, launcher)) {
     return first ? fail(*error) : kBadInput;
   }
   if (first) {
     if (const auto writable = check_files(options); !writable) return fail(writable.error());
   }
   const bool cuda = options.backend == BackendKind::cuda;
-  if (const auto error = cuda ? prepare_gpus(options, launched) : std::nullopt) {
+  if (const auto error = cuda ? prepare_gpus(options, launcher) : std::nullopt) {
     return fail(*error, kMachineFailed);
   }
   const TerminationGuard guard;
-  const auto subject = measured(options, launched);
+  const auto subject = measured(options, launcher);
   if (was_interrupted()) return kInterrupted;
   if (!subject) return fail(subject.error(), kMachineFailed);
   return *subject ? fit_and_answer(options, **subject) : kDone;

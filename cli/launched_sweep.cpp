@@ -5,6 +5,7 @@
 
 #include <csignal>
 
+#include "executor/launcher.h"
 #include "executor/supervision/meeting.h"
 #include "scenarios/sweep/remote_workers.h"
 
@@ -43,11 +44,7 @@ Expected<std::optional<WorkerPool>> share_sweep(const Sweep& sweep, int ranks) {
     return fmt::format("{} {}", identity, listener->address());
   });
   if (!meeting) return tl::unexpected(meeting.error());
-  if (meeting->ranks == 1) {
-    return failure("sweep", fmt::format("{} processes were started and do not know each other; "
-                                        "allowed: mpirun, or srun with --mpi=pmix",
-                                        ranks));
-  }
+  if (meeting->ranks == 1) return tl::unexpected(strangers(ranks));
   if (meeting->rank != 0) return answer_for_rank_0(sweep, *meeting, identity);
   WorkerPool pool = listener->accept(meeting->ranks - 1, kPatienceWithOthers);
   if (!pool.workers().empty()) return std::optional<WorkerPool>(std::move(pool));

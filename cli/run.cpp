@@ -228,13 +228,14 @@ int answer(const RunOptions& options, const Question& question, const Setting& s
 
 int run_rank_process(const RunOptions& options, const Question& question, const Setting& setting,
                      const Started& started) {
-  if (!started.folder && started.ranks != setting.plan.devices() && !options.alone) {
+  const Launcher& launcher = started.launcher;
+  if (!started.folder && launcher.ranks != setting.plan.devices() && !options.alone) {
     return fail({"command line",
                  fmt::format("found {} ranks, started by a launcher; allowed: {}, as the plan has",
-                             started.ranks, setting.plan.devices())});
+                             launcher.ranks, setting.plan.devices())});
   }
   if (!started.folder) {
-    const auto room = check_memory(options, question, setting, ranks_of_host());
+    const auto room = check_memory(options, question, setting, launcher.local_ranks);
     if (!room) return fail(room.error());
   }
   auto result =
@@ -441,7 +442,7 @@ Expected<void> check_outputs(const RunOptions& options) {
 // A launcher that has started one process has not started a plan of several ranks: its variables
 // stay in shells that it starts.
 bool is_leftover(const Started& started, const RunOptions& options, const Plan& plan) {
-  return !started.folder && started.ranks == 1 && !options.alone && plan.devices() > 1;
+  return !started.folder && started.launcher.ranks == 1 && !options.alone && plan.devices() > 1;
 }
 
 int run(RunOptions& options) {
@@ -451,7 +452,8 @@ int run(RunOptions& options) {
   if (options.alone) options.plan.alone = options.rank;
   options.plan.backend = options.backend;
   options.plan.timeout = Seconds(options.timeout);
-  if (const auto error = wrong_environment()) return fail(*error);
+  const auto started = started_as_rank();
+  if (!started) return fail(started.error());
   if (const auto writable = check_outputs(options); !writable) return fail(writable.error());
   if (options.backend == BackendKind::cuda) {
     if (const auto error = become_cuda_program()) return fail(*error, kMachineFailed);
@@ -462,9 +464,8 @@ int run(RunOptions& options) {
   const auto setting = setting_of(options, *question);
   if (was_interrupted()) return kInterrupted;
   if (!setting) return fail(setting.error());
-  const auto started = started_as_rank();
-  if (started && !is_leftover(*started, options, setting->plan)) {
-    return run_rank_process(options, *question, *setting, *started);
+  if (*started && !is_leftover(**started, options, setting->plan)) {
+    return run_rank_process(options, *question, *setting, **started);
   }
   options.arguments = rank_arguments(options);
   return supervise(options, *question, *setting);

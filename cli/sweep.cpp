@@ -15,7 +15,7 @@
 #include "cli/provenance_date.h"
 #include "cli/sweep_run.h"
 #include "cli/text/csv.h"
-#include "executor/supervision/meeting.h"
+#include "executor/launcher.h"
 #include "scenarios/sweep/worker_processes.h"
 
 namespace trainyard {
@@ -61,12 +61,13 @@ std::string text_of(const SweepSummary& summary, Format format) {
 }
 
 // Runs have the machine to themselves, one after the other.
-Expected<int> workers_of(const SweepCommand& options, const Sweep& sweep) {
+Expected<int> workers_of(const SweepCommand& options, const Sweep& sweep,
+                         const Launcher& launcher) {
   const bool measures = sweep.document.evaluate == Evaluation::run;
   const int wanted = std::max(options.ranks, options.threads);
   if (!measures && wanted > 0) return wanted;
   if (!measures) return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  if (wanted <= 1 && options.ranks == 0 && launched_as().ranks == 1) return 1;
+  if (wanted <= 1 && options.ranks == 0 && !launcher.has_started_several()) return 1;
   return failure("command line",
                  "found several workers for \"evaluate\": \"run\", which measures one run at a "
                  "time; allowed: neither --threads nor --ranks nor mpirun");
@@ -108,12 +109,15 @@ int run_launched(const SweepCommand& options, const Sweep& sweep, int processes)
 }
 
 int run(const SweepCommand& options) {
-  const LaunchedProcess launched = launched_as();
+  const auto launcher = launcher_in_environment();
+  if (!launcher) return fail(launcher.error());
+  const bool first = launcher->rank == 0;  // who speaks for all
+  if (const auto error = not_by_mpi(*launcher)) return first ? fail(*error) : kBadInput;
   const auto sweep = read_sweep(options.file);
-  if (!sweep) return launched.rank == 0 ? fail(sweep.error()) : kBadInput;
-  const auto workers = workers_of(options, *sweep);
-  if (!workers) return launched.rank == 0 ? fail(workers.error()) : kBadInput;
-  if (launched.ranks > 1) return run_launched(options, *sweep, launched.ranks);
+  if (!sweep) return first ? fail(sweep.error()) : kBadInput;
+  const auto workers = workers_of(options, *sweep, *launcher);
+  if (!workers) return first ? fail(workers.error()) : kBadInput;
+  if (launcher->has_started_several()) return run_launched(options, *sweep, launcher->ranks);
   auto ranks = start_ranks(options, *sweep);
   if (!ranks) return fail(ranks.error(), kMachineFailed);
   return run(options, *sweep, std::move(*ranks), *workers);

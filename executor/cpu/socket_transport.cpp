@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
-#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -241,43 +239,7 @@ class SocketTransport final : public Transport {
   std::atomic<RankCall>& call_;
 };
 
-std::optional<int> number_in(const char* name) {
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): before any thread
-  const char* text = std::getenv(name);
-  int number = 0;
-  if (text == nullptr) return std::nullopt;
-  const auto [end, error] = std::from_chars(text, text + std::strlen(text), number);
-  return error == std::errc{} && *end == '\0' ? std::optional(number) : std::nullopt;
-}
-
 }  // namespace
-
-std::optional<Rendezvous> rendezvous_in_environment() {
-  const auto rank = number_in("RANK"), ranks = number_in("WORLD_SIZE");
-  if (!rank || !ranks || *rank < 0 || *rank >= *ranks) return std::nullopt;
-  Rendezvous at{.rank = *rank, .ranks = *ranks};
-  // NOLINTBEGIN(concurrency-mt-unsafe): before any thread
-  if (const char* address = std::getenv("MASTER_ADDR")) at.address = address;
-  if (const char* port = std::getenv("MASTER_PORT")) at.port = port;
-  // NOLINTEND(concurrency-mt-unsafe)
-  return at;
-}
-
-std::optional<Error> wrong_rendezvous() {
-  // NOLINTBEGIN(concurrency-mt-unsafe): before any thread
-  const char *rank = std::getenv("RANK"), *ranks = std::getenv("WORLD_SIZE");
-  if (rank == nullptr || ranks == nullptr) return std::nullopt;
-  if (!rendezvous_in_environment()) {
-    return Error{"RANK", fmt::format("found \"{}\" with WORLD_SIZE \"{}\"; allowed: 0 to "
-                                     "WORLD_SIZE - 1, or neither of them",
-                                     rank, ranks)};
-  }
-  const char* port = std::getenv("MASTER_PORT");
-  // NOLINTEND(concurrency-mt-unsafe)
-  const auto number = number_in("MASTER_PORT");
-  if (port == nullptr || (number && *number >= 1 && *number <= 65535)) return std::nullopt;
-  return Error{"MASTER_PORT", fmt::format("found \"{}\"; allowed: 1 to 65535", port)};
-}
 
 Expected<std::unique_ptr<Transport>> make_socket_transport(const Rendezvous& at,
                                                            const RankLayout& layout,

@@ -1,11 +1,10 @@
-// Ranks that another launcher has started, which sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT
-// in their environment (torchrun's convention): they meet at rank 0 and then speak TCP, each with
-// every other. Made for controlling and for verifying, not for speed.
+// Ranks of a launcher that says where rank 0 is and no more (torchrun's convention,
+// executor/launcher.h): they meet at rank 0 and then speak TCP, each with every other. Made for
+// controlling and for verifying, not for speed.
 #pragma once
 
 #include <atomic>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "executor/cpu/transport.h"
@@ -17,10 +16,6 @@ struct Rendezvous {
   int rank = 0, ranks = 1;
   std::string address = "127.0.0.1", port = "29500";  // of rank 0
 };
-// Nothing: the environment names no rank.
-std::optional<Rendezvous> rendezvous_in_environment();
-// RANK and WORLD_SIZE are there and name none, or MASTER_PORT is no port.
-std::optional<Error> wrong_rendezvous();
 
 // Collective over all ranks; `layout` outlives it. The error names who never came, or
 // the address of rank 0 that nobody knows.

@@ -86,13 +86,15 @@ Expected<void> run_collective_rank(const std::filesystem::path& folder, BackendK
   return {};
 }
 
-Expected<LaunchedSamples> measure_launched(BackendKind backend, int per_host, Seconds budget,
+Expected<LaunchedSamples> measure_launched(BackendKind backend, const Launcher& launcher,
+                                           Seconds budget,
                                            const std::function<void(double fraction)>& progress) {
   const MpiWorld world;
+  if (world.ranks() != launcher.ranks) return tl::unexpected(strangers(launcher.ranks));
   std::atomic<RankCall> call = RankCall::none;
-  auto groups = measured_by(backend, {world, per_host, call, progress}, budget);
+  auto groups = measured_by(backend, {world, launcher.local_ranks, call, progress}, budget);
   if (!groups) return tl::unexpected(groups.error());
-  return LaunchedSamples{world.rank(), world.ranks() / per_host, *std::move(groups)};
+  return LaunchedSamples{world.rank(), world.ranks() / launcher.local_ranks, *std::move(groups)};
 }
 
 std::string mpi_library() {
@@ -109,7 +111,7 @@ Expected<void> run_collective_rank(const std::filesystem::path&, BackendKind, Se
   return failure("", "built without MPI: there is one rank, and nobody to talk to");
 }
 
-Expected<LaunchedSamples> measure_launched(BackendKind, int, Seconds,
+Expected<LaunchedSamples> measure_launched(BackendKind, const Launcher&, Seconds,
                                            const std::function<void(double fraction)>&) {
   return failure("", "built without MPI: there is one rank, and nobody to talk to");
 }

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "executor/backend.h"
+#include "executor/launcher.h"
 #include "executor/measure/measure_collectives.h"
 #include "executor/supervision/board.h"
 
@@ -16,13 +17,14 @@ Expected<void> run_collective_rank(const std::filesystem::path& folder, BackendK
 // In the supervisor's, when the ranks are done.
 GroupSamples group_samples(Board& board);
 
-// Where mpirun or srun has started the processes, `per_host` on every host: by all of them, which
-// find the same. Collective; once in a process.
+// Where a launcher has started the processes, as many on every host: by all of them, which find the
+// same. Collective; once in a process.
 struct LaunchedSamples {
   int rank = 0, hosts = 1;
   GroupSamples groups;
 };
-Expected<LaunchedSamples> measure_launched(BackendKind backend, int per_host, Seconds budget,
+Expected<LaunchedSamples> measure_launched(BackendKind backend, const Launcher& launcher,
+                                           Seconds budget,
                                            const std::function<void(double fraction)>& progress);
 
 // "Open MPI v4.1.4", "no MPI". Initialises nothing.

@@ -1,40 +1,10 @@
 #include "executor/supervision/meeting.h"
 
-#include <algorithm>
-#include <array>
-#include <charconv>
-#include <cstdlib>
-#include <cstring>
 #ifdef TRAINYARD_HAS_MPI
 #include <mpi.h>
 #endif
 
 namespace trainyard {
-namespace {
-
-int variable(const char* name, int otherwise) {
-  const char* text = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): before any thread
-  int number = otherwise;
-  if (text != nullptr) std::from_chars(text, text + std::strlen(text), number);
-  return number;
-}
-
-}  // namespace
-
-LaunchedProcess launched_as() {
-  struct Launcher {
-    const char *rank, *ranks;
-  };
-  constexpr std::array kLaunchers = {Launcher{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-                                     Launcher{"PMI_RANK", "PMI_SIZE"},
-                                     Launcher{"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}};
-  for (const Launcher& launcher : kLaunchers) {
-    const int ranks = variable(launcher.ranks, 1);
-    if (ranks > 1) return {variable(launcher.rank, 0), ranks, ""};
-  }
-  return {};
-}
-
 #ifdef TRAINYARD_HAS_MPI
 
 Expected<LaunchedProcess> meet(const std::function<Expected<std::string>()>& say) {

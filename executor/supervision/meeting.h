@@ -15,9 +15,6 @@ struct LaunchedProcess {
   std::string text;  // rank 0's
 };
 
-// What a launcher's variables say of this process, without MPI: rank 0 of 1 if there is none.
-LaunchedProcess launched_as();
-
 // Collective over the processes that were started together; once in a process. `say` is called on
 // rank 0.
 Expected<LaunchedProcess> meet(const std::function<Expected<std::string>()>& say);

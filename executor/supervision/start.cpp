@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 #include <sys/prctl.h>
 
-#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
-#include <initializer_list>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -111,26 +109,6 @@ struct RankWorld {
   const BoardFolder& folder;
   EndWatch& ends;
 };
-
-// NOLINTNEXTLINE(concurrency-mt-unsafe): nobody sets one
-const char* variable(const char* name) { return std::getenv(name); }
-
-bool is_under_mpi() {
-  return variable("OMPI_COMM_WORLD_SIZE") != nullptr || variable("PMI_SIZE") != nullptr ||
-         variable("PMIX_RANK") != nullptr;
-}
-
-// Of the first variable that begins with a number and has no list of them; 1: none has.
-int first_count(std::initializer_list<const char*> names) {
-  for (const char* name : names) {
-    const std::string_view text = variable(name) == nullptr ? "" : variable(name);
-    int count = 0;
-    const auto read = std::from_chars(text.data(), text.data() + text.size(), count);
-    const bool is_list = text.find(',') != std::string_view::npos;
-    if (read.ec == std::errc() && count > 0 && !is_list) return count;
-  }
-  return 1;
-}
 
 // While it lives, a rank that is told to end or that hangs saves its board.
 class Watched {
@@ -274,6 +252,8 @@ Expected<RankResult> run_under_mpi([[maybe_unused]] const RankWorld& world,
                                    [[maybe_unused]] const BoardOf& board_of) {
 #ifdef TRAINYARD_HAS_MPI
   const MpiWorld mpi;
+  const int started = world.started.launcher.ranks;
+  if (mpi.ranks() == 1 && started > 1) return tl::unexpected(strangers(started));
   if (mpi.ranks() != layout.ranks()) {
     return tl::unexpected(wrong_ranks(layout.ranks(), mpi.ranks()));
   }
@@ -289,26 +269,13 @@ Expected<RankResult> run_under_mpi([[maybe_unused]] const RankWorld& world,
 
 }  // namespace
 
-std::optional<Started> started_as_rank() {
-  if (const char* folder = variable(kRunFolder)) return Started{folder};
-  // Open MPI, MPICH, Slurm.
-  if (is_under_mpi()) {
-    return Started{std::nullopt,
-                   first_count({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"})};
-  }
-  const auto at = rendezvous_in_environment();
-  return at ? std::optional(Started{std::nullopt, at->ranks}) : std::nullopt;
-}
-
-int ranks_of_host() {
-  // Open MPI, MPICH, Slurm where its nodes have as many each ("4", "4(x2)"), torchrun.
-  return first_count({"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_TASKS_PER_NODE",
-                      "LOCAL_WORLD_SIZE"});
-}
-
-std::optional<Error> wrong_environment() {
-  if (variable(kRunFolder) != nullptr || is_under_mpi()) return std::nullopt;
-  return wrong_rendezvous();
+Expected<std::optional<Started>> started_as_rank() {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): before any thread
+  if (const char* folder = std::getenv(kRunFolder)) return Started{folder, {}};
+  auto launcher = launcher_in_environment();
+  if (!launcher) return tl::unexpected(launcher.error());
+  if (launcher->kind == LauncherKind::none) return std::nullopt;
+  return Started{std::nullopt, *std::move(launcher)};
 }
 
 Expected<RankResult> run_as_rank(const Started& started, const Setting& setting,
@@ -321,7 +288,7 @@ Expected<RankResult> run_as_rank(const Started& started, const Setting& setting,
   const RankLayout layout(setting.plan, setting.model.kv_heads);
   if (auto checked = check(*program, layout); !checked) return tl::unexpected(checked.error());
   const BoardFolder folder(started);
-  const bool others_save = !started.folder && is_under_mpi();
+  const bool others_save = started.launcher.kind == LauncherKind::mpi;
   const auto host = std::make_shared<HostBoards>();
   EndWatch ends(signals, [remove = folder.remover(), host, others_save] {
     host->leave();
@@ -342,8 +309,10 @@ Expected<RankResult> run_as_rank(const Started& started, const Setting& setting,
   if (layout.ranks() == 1) {
     return run_over(make_lone_transport(), world, *program, layout, board_of);
   }
-  if (const auto at = rendezvous_in_environment(); at && !started.folder && !is_under_mpi()) {
-    return run_at(*at, world, *program, layout, board_of);
+  const Launcher& launcher = started.launcher;
+  if (launcher.kind == LauncherKind::torchrun) {
+    const Rendezvous at{launcher.rank, launcher.ranks, launcher.address, launcher.port};
+    return run_at(at, world, *program, layout, board_of);
   }
   return run_under_mpi(world, *program, layout, board_of);
 }

@@ -5,22 +5,20 @@
 #include <functional>
 #include <optional>
 
+#include "executor/launcher.h"
 #include "executor/rank_run.h"
 #include "executor/supervision/board.h"
 
 namespace trainyard {
 
-// A process that was started as one of several ranks: by the supervisor, by the user's own mpirun
-// or srun, or by a launcher that sets RANK and WORLD_SIZE (executor/cpu/socket_transport.h).
+// A process that was started as one of several ranks: by the supervisor, or by a launcher
+// (executor/launcher.h).
 struct Started {
   std::optional<std::filesystem::path> folder;  // of the boards, where a supervisor looks at them
-  int ranks = 1;  // without a supervisor: as many as the launcher says that it has started
+  Launcher launcher;                            // where none does
 };
-std::optional<Started> started_as_rank();
-// How many ranks a launcher has started on this host, this one among them; 1 where it does not say.
-int ranks_of_host();
-// What is wrong where a launcher's RANK and WORLD_SIZE are set and name no rank.
-std::optional<Error> wrong_environment();
+// Nothing: the process is no rank. The error: what a launcher's variables say wrongly.
+Expected<std::optional<Started>> started_as_rank();
 
 // What a rank gives its caller: its exit status, and in a run without a supervisor the boards of
 // all (of a rank alone its own).

@@ -111,6 +111,14 @@ TEST(LaunchedSweep, RefusesProcessesThatDoNotKnowEachOther) {
   }
 }
 
+TEST(LaunchedSweep, RefusesALauncherWhoseProcessesDoNotMeetByMpi) {
+  const fs::path out = scratch_folder() / "results.sqlite";
+  const Ran ran = run_trainyard(sweep_command(slow_sweep(), out), "RANK=0 WORLD_SIZE=2");
+  EXPECT_EQ(ran.status, 2);
+  EXPECT_THAT(ran.err, HasSubstr("RANK: found a launcher that sets it"));
+  EXPECT_FALSE(fs::exists(out));
+}
+
 // The lines of a batch script are not tasks of a step, whatever the job's size is.
 TEST(LaunchedSweep, IsOneProcessInABatchScript) {
   const fs::path out = scratch_folder() / "results.sqlite";

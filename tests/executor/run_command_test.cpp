@@ -120,7 +120,8 @@ TEST(RunCommand, RefusesANetworkThatTheMachineCannotHold) {
 TEST(RunCommand, RefusesUnderALauncherWhatTheRanksOfTheHostCannotHold) {
   const std::string scenario = large_scenario(8);
   for (const auto& [launcher, states] :
-       {std::pair{"OMPI_COMM_WORLD_SIZE=8 OMPI_COMM_WORLD_LOCAL_SIZE=2", " of 250"},
+       {std::pair{"OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=8 OMPI_COMM_WORLD_LOCAL_SIZE=2",
+                  " of 250"},
         {"RANK=0 WORLD_SIZE=8 LOCAL_WORLD_SIZE=4", " of 500"},
         {"RANK=0 WORLD_SIZE=8", " of 125"}}) {
     const Ran ran = run_trainyard(fmt::format("run {}", scenario), launcher);
@@ -330,7 +331,9 @@ TEST(RunCommand, WaitsForAPeerAsLongAsItIsTold) {
 TEST(RunCommand, RefusesARankThatALauncherCannotMean) {
   for (const char* environment :
        {"RANK=7 WORLD_SIZE=2", "RANK=x WORLD_SIZE=2", "RANK=0 WORLD_SIZE=0", "RANK=0 WORLD_SIZE=3",
-        "RANK=0 WORLD_SIZE=2 MASTER_PORT=99999", "RANK=0 WORLD_SIZE=2 MASTER_PORT=x"}) {
+        "RANK=0 WORLD_SIZE=2 MASTER_PORT=99999", "RANK=0 WORLD_SIZE=2 MASTER_PORT=x",
+        "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2x", "PMI_RANK=2 PMI_SIZE=2",
+        "PMI_RANK=0 PMI_SIZE=2 MPI_LOCALNRANKS=2x"}) {
     const Ran ran = run_trainyard(fmt::format("run {}", tiny_scenario(kTwoStages, 2)), environment);
     EXPECT_EQ(ran.status, 2) << environment;
     EXPECT_EQ(lines_of(ran.err).size(), 1u) << ran.err;

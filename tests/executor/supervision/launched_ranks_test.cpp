@@ -139,6 +139,24 @@ TEST(LaunchedRanks, AllSayWhichRankNeverCame) {
   }
 }
 
+// The variables of srun's tasks without a server of MPI's: each would make a run of its own.
+TEST(LaunchedRanks, RefuseToRunSideBySideWhereTheyDoNotKnowEachOther) {
+  const std::string tasks = "SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2 ASAN_OPTIONS=detect_leaks=0";
+  const char* strangers = "2 processes were started and do not know each other";
+  const Ran two = run_trainyard(fmt::format("run {}", tiny_scenario(kTwoStages, 2)), tasks);
+  EXPECT_EQ(two.status, 3);
+  EXPECT_NE(two.err.find(strangers), std::string::npos) << two.err;
+  const Ran one = run_trainyard(fmt::format("run {}", tiny_scenario("", 1)), tasks);
+  EXPECT_EQ(one.status, 2);
+  EXPECT_NE(one.err.find("found 2 ranks, started by a launcher"), std::string::npos) << one.err;
+  const Ran measured =
+      run_trainyard("calibrate --backend cpu --time-limit 4",
+                    "SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_TASKS_PER_NODE=2 "
+                    "ASAN_OPTIONS=detect_leaks=0");
+  EXPECT_EQ(measured.status, 3);
+  EXPECT_NE(measured.err.find(strangers), std::string::npos) << measured.err;
+}
+
 // ---- Without a supervisor -----------------------------------------------------------------------
 
 // Two ranks as a launcher with RANK and WORLD_SIZE starts them, each in a process of its own.
