@@ -17,6 +17,7 @@
 #include "executor/cuda/device_clock.h"
 #include "executor/cuda/gemm.h"
 #include "executor/cuda/kernels/kernels.h"
+#include "model/median.h"
 
 namespace trainyard {
 namespace {
@@ -317,7 +318,7 @@ struct ProductTimes {
   double best_choice() const {
     double best = INFINITY;
     for (const std::vector<double>& times : of_choice) {
-      if (!times.empty()) best = std::min(best, median_of(times));
+      if (!times.empty()) best = std::min(best, median(times));
     }
     return best;
   }
@@ -358,7 +359,7 @@ void products(DeviceClock& clock) {
     const ProductTimes times = times_of_product(clock, gemm, n, k);
     if (!clock.status().ok()) return;
     const double flop = 2e-12 * kTokens * static_cast<double>(n) * static_cast<double>(k);
-    const double ours = median_of(times.ours), alone = median_of(times.alone);
+    const double ours = median(times.ours), alone = median(times.alone);
     fmt::print("{:<26} {:12.0f} {:14.0f} {:14.0f} {:12.3f}\n",
                fmt::format("{} x {} x {}", kTokens, n, k), flop / ours, flop / alone,
                flop / times.best_choice(), alone / ours);

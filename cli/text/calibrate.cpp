@@ -11,6 +11,7 @@
 #include "model/calibration/fit_collectives.h"
 #include "model/calibration/fit_gemm.h"
 #include "model/cost/kernels/attention.h"
+#include "model/median.h"
 
 namespace trainyard {
 namespace {
@@ -135,7 +136,7 @@ std::string calibration_table(std::span<const ScoredPoint> points, const Style& 
                {"fit's error", "%"}});
   for (const FamilyLine& line : lines_of(points)) {
     table.add_row({line.name, fmt::format("{}", line.points), fmt::format("{}", line.runs),
-                   fmt::format("{}", line.outliers), percent(median_of(line.uncertainties)),
+                   fmt::format("{}", line.outliers), percent(median(line.uncertainties)),
                    percent(std::ranges::max(line.uncertainties)),
                    line.errors.empty() ? "" : percent(mean(line.errors))});
   }

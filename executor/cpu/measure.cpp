@@ -9,6 +9,7 @@
 #include "executor/cpu/kernels/kernels.h"
 #include "executor/measure/collective_rank.h"
 #include "model/calibration/fit_attention.h"
+#include "model/median.h"
 
 namespace trainyard {
 namespace {
@@ -129,7 +130,7 @@ class HostMeasurement {
       add(1, true, [&] { residual(rows, 64); });
       add(1, true, [&] { residual(rows, 1024); });
     }
-    if (!backward_.empty()) samples_.attention_backward = median_of(backward_);
+    if (!backward_.empty()) samples_.attention_backward = median(backward_);
     return std::move(samples_);
   }
 

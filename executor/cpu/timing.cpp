@@ -1,7 +1,8 @@
 #include "executor/cpu/timing.h"
 
-#include <algorithm>
 #include <cmath>
+
+#include "model/median.h"
 
 namespace trainyard {
 namespace {
@@ -18,25 +19,19 @@ double seconds_since(TimingClock::time_point begin) {
   return std::chrono::duration<double>(TimingClock::now() - begin).count();
 }
 
-double median_of(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 Timing timing_of(const std::vector<double>& seconds) {
-  const double first = median_of(seconds);
+  const double first = median(seconds);
   std::vector<double> apart;
   apart.reserve(seconds.size());
   for (const double time : seconds) apart.push_back(std::abs(time - first));
-  const double spread = kNormal * median_of(apart);
+  const double spread = kNormal * median(apart);
   std::vector<double> kept;
   kept.reserve(seconds.size());
   for (const double time : seconds) {
     if (std::abs(time - first) <= kOutlier * spread) kept.push_back(time);
   }
   const double error = spread * std::sqrt(M_PI / 2 / static_cast<double>(kept.size()));
-  return {Seconds(median_of(kept)), Seconds(error), static_cast<int>(seconds.size()),
+  return {Seconds(median(kept)), Seconds(error), static_cast<int>(seconds.size()),
           static_cast<int>(seconds.size() - kept.size())};
 }
 

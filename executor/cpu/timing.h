@@ -31,8 +31,6 @@ Timing timed(const std::function<void()>& work, Seconds budget);
 // Of times that `once` takes itself.
 Timing repeated_timing(const std::function<Seconds()>& once, Seconds budget);
 
-double median_of(std::vector<double> values);  // Requires: not empty
-
 // What was measured, and how well.
 struct MeasuredPoint {
   std::string family;  // "GEMM"

@@ -10,6 +10,7 @@
 #include "model/calibration/fit_gemm.h"
 #include "model/calibration/least_squares.h"
 #include "model/cost/kernels/gemm.h"
+#include "model/median.h"
 
 namespace trainyard {
 namespace {
@@ -211,7 +212,7 @@ IntraNode fitted_links(const std::vector<CollectiveSample>& collectives, const D
     if (longer > Seconds(0)) rates.push_back(((sends[i].bytes - least.bytes) / longer).value());
   }
   if (rates.empty()) return links;
-  std::vector<double> figures = {least.time.value(), median_of(rates)};
+  std::vector<double> figures = {least.time.value(), median(rates)};
   to_four_digits(figures);
   links.latency = Seconds(figures[0]);
   links.bandwidth = BytesPerSecond(figures[1]);

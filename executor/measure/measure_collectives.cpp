@@ -5,6 +5,8 @@
 #include <atomic>
 #include <thread>
 
+#include "model/median.h"
+
 namespace trainyard {
 namespace {
 
@@ -37,7 +39,7 @@ Expected<Timing> time_of(Transport& transport, TimedExchange& exchange, double b
     spent += times.back();
     if (run + 1 == kFewestLate && spent > budget) break;
     if (run + 1 == kFewest) {
-      runs = std::clamp(static_cast<int>(budget / median_of(times)), kFewest, kMost);
+      runs = std::clamp(static_cast<int>(budget / median(times)), kFewest, kMost);
     }
   }
   return timing_of(times);
@@ -122,8 +124,7 @@ Expected<double> measured_slowdown(const CalibrationParty& party, CalibrationGro
   // Sums, not medians: a product that had to give way counts in full.
   double sum = 0;
   for (const double time : beside) sum += time;
-  const double pace =
-      beside.empty() ? 1 : median_of(plain) * static_cast<double>(beside.size()) / sum;
+  const double pace = beside.empty() ? 1 : median(plain) * static_cast<double>(beside.size()) / sum;
   auto lost = static_cast<float>(std::clamp(1 - pace, 0.0, 1.0));
   if (auto met = meet(group.host(), lost); !met) return tl::unexpected(met.error());
   return static_cast<double>(lost);

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <vector>
 
+#include "model/median.h"
+
 namespace trainyard {
 namespace {
 
@@ -32,12 +34,9 @@ std::optional<double> median_absolute(std::span<const double> errors) {
   if (errors.empty()) {
     return std::nullopt;
   }
-  std::vector<double> sorted(errors.size());
-  std::transform(errors.begin(), errors.end(), sorted.begin(),
-                 [](double e) { return std::abs(e); });
-  std::sort(sorted.begin(), sorted.end());
-  const std::size_t half = sorted.size() / 2;
-  return sorted.size() % 2 == 1 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
+  std::vector<double> magnitudes(errors.size());
+  std::ranges::transform(errors, magnitudes.begin(), [](double e) { return std::abs(e); });
+  return median(magnitudes);
 }
 
 std::optional<double> bias(std::span<const double> errors) {

@@ -204,6 +204,10 @@ TEST(RepeatedTimes, LeaveOutWhatIsFarFromTheirMedian) {
   EXPECT_EQ(timing.median.value(), 10);
 }
 
+TEST(RepeatedTimes, HaveTheMeanOfTheTwoMiddleOnesAsTheirMedian) {
+  EXPECT_EQ(timing_of({1, 3}).median, Seconds(2));
+}
+
 // The standard error of a median of n normal values is σ·√(π/2n); σ is 1.4826 median deviations.
 TEST(RepeatedTimes, SayHowCertainTheirMedianIs) {
   const Timing timing = timing_of({9, 11, 10, 9, 11});
