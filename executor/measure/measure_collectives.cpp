@@ -5,6 +5,7 @@
 #include <atomic>
 #include <thread>
 
+#include "model/first_exception.h"
 #include "model/median.h"
 
 namespace trainyard {
@@ -114,12 +115,15 @@ Expected<double> measured_slowdown(const CalibrationParty& party, CalibrationGro
     plain.push_back(party.product());
   std::atomic<bool> ended = false;
   Expected<void> reduced;
-  std::thread reducing([&] {
-    reduced = exchange_for(group.host(), *exchange, budget / 2, told);
-    ended = true;
-  });
-  while (!ended) beside.push_back(party.product());
-  reducing.join();
+  FirstException thrown;
+  {
+    const std::jthread reducing([&] {
+      thrown.keep_of([&] { reduced = exchange_for(group.host(), *exchange, budget / 2, told); });
+      ended = true;
+    });
+    while (!ended) beside.push_back(party.product());
+  }
+  thrown.rethrow();
   if (!reduced) return tl::unexpected(reduced.error());
   // Sums, not medians: a product that had to give way counts in full.
   double sum = 0;
