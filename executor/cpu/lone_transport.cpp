@@ -38,13 +38,6 @@ class LoneTransport final : public Transport {
 
 }  // namespace
 
-std::string_view name_of(RankCall call) {
-  constexpr std::string_view kNames[] = {
-      "",     "all-reduce", "reduce-scatter", "all-gather",       "all-to-all", "ring exchange",
-      "send", "receive",    "broadcast",      "wait for messages"};
-  return kNames[static_cast<std::size_t>(call)];
-}
-
 std::unique_ptr<Transport> make_lone_transport() { return std::make_unique<LoneTransport>(); }
 
 }  // namespace trainyard

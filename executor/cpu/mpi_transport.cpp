@@ -50,7 +50,7 @@ class MpiTransport final : public Transport {
 
   Expected<void> all_reduce(Group group, float* numbers, std::int64_t size,
                             Reduction how) override {
-    const Entered entered(call_, RankCall::all_reduce);
+    const WithinCall within(call_, RankCall::all_reduce);
     return in_pieces(size, kLargestCount, [&](std::int64_t first, int count) {
       return checked(MPI_Allreduce(MPI_IN_PLACE, numbers + first, count, MPI_FLOAT,
                                    how == Reduction::max ? MPI_MAX : MPI_SUM, of(group)));
@@ -59,7 +59,7 @@ class MpiTransport final : public Transport {
 
   Expected<void> reduce_scatter(Group group, const float* all, const Counts& counts,
                                 float* mine) override {
-    const Entered entered(call_, RankCall::reduce_scatter);
+    const WithinCall within(call_, RankCall::reduce_scatter);
     const auto pieces = pieces_of(counts);
     if (!pieces) return tl::unexpected(pieces.error());
     return checked(
@@ -68,7 +68,7 @@ class MpiTransport final : public Transport {
 
   Expected<void> all_gather(Group group, const float* mine, const Counts& counts,
                             float* all) override {
-    const Entered entered(call_, RankCall::all_gather);
+    const WithinCall within(call_, RankCall::all_gather);
     const auto pieces = pieces_of(counts);
     if (!pieces) return tl::unexpected(pieces.error());
     int self = 0;
@@ -80,7 +80,7 @@ class MpiTransport final : public Transport {
 
   Expected<void> all_to_all(Group group, const float* to, const Counts& to_counts, float* from,
                             const Counts& from_counts) override {
-    const Entered entered(call_, RankCall::all_to_all);
+    const WithinCall within(call_, RankCall::all_to_all);
     const auto sent = pieces_of(to_counts), received = pieces_of(from_counts);
     if (!sent) return tl::unexpected(sent.error());
     if (!received) return tl::unexpected(received.error());
@@ -91,7 +91,7 @@ class MpiTransport final : public Transport {
 
   Expected<void> pass(Group group, RingWay way, const float* mine, float* received,
                       std::int64_t size) override {
-    const Entered entered(call_, RankCall::exchange_ring);
+    const WithinCall within(call_, RankCall::exchange_ring);
     int self = 0, members = 1;
     MPI_Comm_rank(of(group), &self);
     MPI_Comm_size(of(group), &members);
@@ -104,7 +104,7 @@ class MpiTransport final : public Transport {
   }
 
   Expected<void> send(int to, int way, const float* numbers, std::int64_t size) override {
-    const Entered entered(call_, RankCall::send);
+    const WithinCall within(call_, RankCall::send);
     move_messages();
     return in_pieces(size, kLargestCount, [&](std::int64_t first, int count) {
       Message& message = messages_.emplace_back();
@@ -115,7 +115,7 @@ class MpiTransport final : public Transport {
   }
 
   Expected<void> receive(int from, int way, float* numbers, std::int64_t size) override {
-    const Entered entered(call_, RankCall::receive);
+    const WithinCall within(call_, RankCall::receive);
     return in_pieces(size, kLargestCount, [&](std::int64_t first, int count) {
       return checked(
           MPI_Recv(numbers + first, count, MPI_FLOAT, from, way, world_, MPI_STATUS_IGNORE));
@@ -131,7 +131,7 @@ class MpiTransport final : public Transport {
   }
 
   Expected<void> wait_for_messages() override {
-    const Entered entered(call_, RankCall::wait);
+    const WithinCall within(call_, RankCall::wait);
     for (Message& message : messages_) {
       if (auto done = checked(MPI_Wait(&message.request, MPI_STATUS_IGNORE)); !done) return done;
     }
@@ -140,7 +140,7 @@ class MpiTransport final : public Transport {
   }
 
   Expected<void> broadcast(std::string& bytes, int from) override {
-    const Entered entered(call_, RankCall::broadcast);
+    const WithinCall within(call_, RankCall::broadcast);
     auto size = static_cast<std::uint64_t>(bytes.size());
     if (auto done = checked(MPI_Bcast(&size, 1, MPI_UINT64_T, from, world_)); !done) return done;
     bytes.resize(size);
@@ -154,18 +154,6 @@ class MpiTransport final : public Transport {
   struct Message {
     std::vector<float> numbers;
     MPI_Request request = MPI_REQUEST_NULL;
-  };
-
-  // What the rank is in, while it is.
-  class Entered {
-   public:
-    Entered(std::atomic<RankCall>& where, RankCall call) : where_(where) { where_.store(call); }
-    ~Entered() { where_.store(RankCall::none); }
-    Entered(const Entered&) = delete;
-    Entered& operator=(const Entered&) = delete;
-
-   private:
-    std::atomic<RankCall>& where_;
   };
 
   MPI_Comm of(Group group) const { return communicators_[static_cast<std::size_t>(group)]; }

@@ -34,7 +34,7 @@ class SocketTransport final : public Transport {
   // Each member adds up its part, in the order of members; so all have the same sum.
   Expected<void> all_reduce(Group group, float* numbers, std::int64_t count,
                             Reduction how) override {
-    const Within within(call_, RankCall::all_reduce);
+    const WithinCall within(call_, RankCall::all_reduce);
     const std::vector<int> members = members_of(group);
     const Counts counts = part_counts(static_cast<int>(members.size()), count);
     std::vector<float> mine(index(counts.front()));
@@ -43,17 +43,17 @@ class SocketTransport final : public Transport {
   }
   Expected<void> reduce_scatter(Group group, const float* all, const Counts& counts,
                                 float* mine) override {
-    const Within within(call_, RankCall::reduce_scatter);
+    const WithinCall within(call_, RankCall::reduce_scatter);
     return reduce(group, all, counts, mine, Reduction::sum);
   }
   Expected<void> all_gather(Group group, const float* mine, const Counts& counts,
                             float* all) override {
-    const Within within(call_, RankCall::all_gather);
+    const WithinCall within(call_, RankCall::all_gather);
     return spread(group, mine, counts, all);
   }
   Expected<void> all_to_all(Group group, const float* to, const Counts& to_counts, float* from,
                             const Counts& from_counts) override {
-    const Within within(call_, RankCall::all_to_all);
+    const WithinCall within(call_, RankCall::all_to_all);
     const std::vector<int> members = members_of(group);
     for (std::size_t i = 0; i < members.size(); ++i) {
       post(members[i], tag_of(group), to, to_counts[i]);
@@ -67,7 +67,7 @@ class SocketTransport final : public Transport {
   }
   Expected<void> pass(Group group, RingWay way, const float* mine, float* received,
                       std::int64_t count) override {
-    const Within within(call_, RankCall::exchange_ring);
+    const WithinCall within(call_, RankCall::exchange_ring);
     const std::vector<int> members = members_of(group);
     const auto size = members.size();
     const auto self = static_cast<std::size_t>(std::find(members.begin(), members.end(), rank()) -
@@ -78,18 +78,18 @@ class SocketTransport final : public Transport {
     return take(on ? previous : next, tag_of(group), received, count);
   }
   Expected<void> send(int to, int way, const float* numbers, std::int64_t count) override {
-    const Within within(call_, RankCall::send);
+    const WithinCall within(call_, RankCall::send);
     post(to, kMessages + way, numbers, count);
     return pump(0);
   }
   Expected<void> receive(int from, int way, float* numbers, std::int64_t count) override {
-    const Within within(call_, RankCall::receive);
+    const WithinCall within(call_, RankCall::receive);
     return take(from, kMessages + way, numbers, count);
   }
   // A connection that failed here fails again where somebody waits for it.
   void move_messages() override { (void)pump(0); }
   Expected<void> wait_for_messages() override {
-    const Within within(call_, RankCall::wait);
+    const WithinCall within(call_, RankCall::wait);
     for (;;) {
       const auto waiting = std::find_if(peers_.begin(), peers_.end(),
                                         [](const SocketPeer& peer) { return peer.has_to_send(); });
@@ -99,7 +99,7 @@ class SocketTransport final : public Transport {
     }
   }
   Expected<void> broadcast(std::string& bytes, int from) override {
-    const Within within(call_, RankCall::broadcast);
+    const WithinCall within(call_, RankCall::broadcast);
     if (rank() != from) {
       auto message = arrived(from, kBroadcast);
       if (!message) return tl::unexpected(message.error());
@@ -113,17 +113,6 @@ class SocketTransport final : public Transport {
   }
 
  private:
-  class Within {
-   public:
-    Within(std::atomic<RankCall>& where, RankCall call) : where_(where) { where_.store(call); }
-    ~Within() { where_.store(RankCall::none); }
-    Within(const Within&) = delete;
-    Within& operator=(const Within&) = delete;
-
-   private:
-    std::atomic<RankCall>& where_;
-  };
-
   static std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
   static std::int64_t tag_of(Group group) { return static_cast<std::int64_t>(group); }
   std::vector<int> members_of(Group group) const {

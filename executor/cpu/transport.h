@@ -3,13 +3,13 @@
 // and one has local copies in the place of its peers.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "executor/transport/rank_call.h"
 #include "model/expected.h"
 #include "model/program/rank_layout.h"
 
@@ -17,21 +17,6 @@ namespace trainyard {
 
 // Elements for each member of a group.
 using Counts = std::vector<std::int64_t>;
-
-// Calls that a rank can be in, as a look at it from outside shows them.
-enum class RankCall : std::uint8_t {
-  none,
-  all_reduce,
-  reduce_scatter,
-  all_gather,
-  all_to_all,
-  exchange_ring,
-  send,
-  receive,
-  broadcast,
-  wait,
-};
-std::string_view name_of(RankCall call);  // "all-reduce"; empty: none
 
 // How the error of a call ends whose peer has closed its connection.
 inline constexpr std::string_view kHasGone = "has gone";
