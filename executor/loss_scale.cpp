@@ -4,7 +4,7 @@
 
 namespace trainyard {
 
-bool LossScale::skipped(double squared_norm) {
+bool LossScale::update(double squared_norm) {
   constexpr int kGrowthInterval = 2000;
   if (!adapts_) return false;
   if (!std::isfinite(squared_norm)) {

@@ -18,8 +18,8 @@ class LossScale {
 
   // A power of two if it started as one; 1 for recipes whose gradients need none.
   double value() const { return value_; }
-  // Whether the step that found this norm was left out; for the step after it.
-  bool skipped(double squared_norm);
+  // By the norm that a step has found, for the step after it. True: the step is left out.
+  bool update(double squared_norm);
 
  private:
   bool adapts_;

@@ -95,7 +95,7 @@ Expected<StepOutcome> RankExecutor::step(std::int64_t number, std::int64_t batch
   watch.ends_step(static_cast<std::int64_t>(ends_.size()));
   if (auto done = backend_.synchronise(); !done) return tl::unexpected(done.error());
   StepOutcome done = outcome();
-  done.skipped = loss_scale_.skipped(done.squared_norm);
+  done.skipped = loss_scale_.update(done.squared_norm);
   if (done.skipped) ++skipped_;
   return done;
 }

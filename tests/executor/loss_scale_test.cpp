@@ -36,34 +36,34 @@ Setting scaled_setting(std::string_view recipe, double loss_scale = 65536, bool 
 TEST(LossScale, HalvesWhereTheGradientOverflows) {
   LossScale scale(scaled_setting("fp16"));
   EXPECT_EQ(scale.value(), 65536);
-  EXPECT_TRUE(scale.skipped(kOverflow));
+  EXPECT_TRUE(scale.update(kOverflow));
   EXPECT_EQ(scale.value(), 32768);
-  EXPECT_TRUE(scale.skipped(std::nan("")));
+  EXPECT_TRUE(scale.update(std::nan("")));
   EXPECT_EQ(scale.value(), 16384);
-  EXPECT_FALSE(scale.skipped(1));
+  EXPECT_FALSE(scale.update(1));
   EXPECT_EQ(scale.value(), 16384);
 }
 
 TEST(LossScale, DoublesAfterTwoThousandGoodStepsInARow) {
   LossScale scale(scaled_setting("fp16"));
-  for (int step = 0; step < 1999; ++step) scale.skipped(1);
-  EXPECT_TRUE(scale.skipped(kOverflow));
-  for (int step = 0; step < 1999; ++step) scale.skipped(1);
+  for (int step = 0; step < 1999; ++step) scale.update(1);
+  EXPECT_TRUE(scale.update(kOverflow));
+  for (int step = 0; step < 1999; ++step) scale.update(1);
   EXPECT_EQ(scale.value(), 32768);
-  EXPECT_FALSE(scale.skipped(1));
+  EXPECT_FALSE(scale.update(1));
   EXPECT_EQ(scale.value(), 65536);
 }
 
 TEST(LossScale, StaysWhereNothingSaysThatAStepOverflowed) {
   LossScale scale(scaled_setting("fp16", 1024, false));
-  EXPECT_FALSE(scale.skipped(kOverflow));
+  EXPECT_FALSE(scale.update(kOverflow));
   EXPECT_EQ(scale.value(), 1024);
 }
 
 TEST(LossScale, IsOneInOtherRecipes) {
   for (const char* recipe : {"fp32", "bf16", "fp8"}) {
     LossScale scale(scaled_setting(recipe));
-    EXPECT_FALSE(scale.skipped(kOverflow));
+    EXPECT_FALSE(scale.update(kOverflow));
     EXPECT_EQ(scale.value(), 1);
   }
 }
