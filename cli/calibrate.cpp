@@ -89,7 +89,7 @@ Expected<GroupSamples> measured_groups(const CalibrateOptions& options, Progress
   if (!launched) return tl::unexpected(launched.error());
   if (!launched->failure.empty()) return failure("", launched->failure);
   if (launched->interrupted) return GroupSamples{};
-  return group_samples(*launched->boards.front());
+  return written_samples(*launched->boards.front());
 }
 
 std::optional<double> measured_slowdown(const CalibrateOptions& options,

@@ -1,8 +1,13 @@
 #include "executor/measure/collective_rank.h"
 
-#include <algorithm>
+#include <fmt/format.h>
+
 #include <array>
 #include <cmath>
+#include <cstring>
+#include <span>
+#include <type_traits>
+#include <utility>
 
 #ifdef TRAINYARD_HAS_MPI
 #include <mpi.h>
@@ -18,20 +23,6 @@ namespace {
 
 constexpr std::int64_t kMostRecords = 4096;
 constexpr std::int64_t kParts = 1000;  // of the work, which count as steps
-
-// A collective is two records, what and how long; behind the last one stands the slow-down,
-// and whether ranks shared a device.
-void write(const GroupSamples& samples, Board& board) {
-  OperationRecord* record = board.operations();
-  for (const auto& [sample, timing] : samples.collectives) {
-    *record++ = {static_cast<double>(sample.operation), static_cast<double>(sample.gpus),
-                 sample.bytes.value()};
-    *record++ = {timing.median.value(), timing.deviation.value(),
-                 timing.runs + 1e-3 * timing.outliers};
-  }
-  *record++ = {samples.overlap_slowdown, samples.staged ? 1.0 : 0.0, 0};
-  board.head().operation = record - board.operations();
-}
 
 struct MeasuredRanks {
   const MpiWorld& world;
@@ -81,9 +72,10 @@ Expected<void> run_collective_rank(const std::filesystem::path& folder, BackendK
     board->head().state = RankState::failed;
     return tl::unexpected(samples.error());
   }
-  write(*samples, *board);
-  board->head().state = RankState::done;
-  return {};
+  auto written = write_samples(*samples, *board);
+  if (!written) set_text(board->head().message, written.error().message);
+  board->head().state = written ? RankState::done : RankState::failed;
+  return written;
 }
 
 Expected<LaunchedSamples> measure_launched(BackendKind backend, const Launcher& launcher,
@@ -117,21 +109,70 @@ Expected<LaunchedSamples> measure_launched(BackendKind, const Launcher&, Seconds
 }
 #endif
 
-GroupSamples group_samples(Board& board) {
-  GroupSamples samples;
-  const OperationRecord* record = board.operations();
-  const OperationRecord* last = record + std::max<std::int64_t>(board.head().operation, 1) - 1;
-  for (; record < last; record += 2) {
-    const OperationRecord &what = record[0], &how_long = record[1];
-    const double runs = std::floor(how_long.total);
-    const Timing timing{Seconds(how_long.begin), Seconds(how_long.end), static_cast<int>(runs),
-                        static_cast<int>(std::lround(1e3 * (how_long.total - runs)))};
-    samples.collectives.push_back({{static_cast<CollectiveOperation>(what.begin),
-                                    static_cast<int>(what.end), Bytes(what.total), timing.median},
-                                   timing});
+namespace {
+
+// As they lie in a board's room: how many there are, then each of them.
+struct WrittenSamples {
+  std::int64_t collectives = 0;
+  double overlap_slowdown = 0;
+  bool staged = false;
+};
+struct WrittenCollective {
+  CollectiveOperation operation{};
+  std::int32_t ranks = 0;
+  double bytes = 0;
+  double median = 0, deviation = 0;  // s
+  std::int32_t runs = 0, outliers = 0;
+};
+static_assert(std::is_trivially_copyable_v<WrittenSamples> &&
+              std::is_trivially_copyable_v<WrittenCollective>);
+
+WrittenCollective record_of(const TimedCollective& of) {
+  return {.operation = of.sample.operation,
+          .ranks = of.sample.gpus,
+          .bytes = of.sample.bytes.value(),
+          .median = of.timing.median.value(),
+          .deviation = of.timing.deviation.value(),
+          .runs = of.timing.runs,
+          .outliers = of.timing.outliers};
+}
+
+TimedCollective collective_of(const WrittenCollective& of) {
+  const Timing timing{Seconds(of.median), Seconds(of.deviation), of.runs, of.outliers};
+  return {{of.operation, of.ranks, Bytes(of.bytes), timing.median}, timing};
+}
+
+}  // namespace
+
+Expected<void> write_samples(const GroupSamples& samples, Board& board) {
+  const std::span<char> room = board.room();
+  const std::size_t count = samples.collectives.size();
+  const std::size_t most = (room.size() - sizeof(WrittenSamples)) / sizeof(WrittenCollective);
+  if (room.size() < sizeof(WrittenSamples) || count > most) {
+    return failure("", fmt::format("{} collectives were measured, there is room for {}", count,
+                                   room.size() < sizeof(WrittenSamples) ? 0 : most));
   }
-  samples.overlap_slowdown = last->begin;
-  samples.staged = last->end > 0;
+  const WrittenSamples head{static_cast<std::int64_t>(count), samples.overlap_slowdown,
+                            samples.staged};
+  std::memcpy(room.data(), &head, sizeof(head));
+  char* to = room.data() + sizeof(head);
+  for (const TimedCollective& of : samples.collectives) {
+    const WrittenCollective record = record_of(of);
+    std::memcpy(std::exchange(to, to + sizeof(record)), &record, sizeof(record));
+  }
+  return {};
+}
+
+GroupSamples written_samples(Board& board) {
+  const char* from = board.room().data();
+  WrittenSamples head;
+  std::memcpy(&head, std::exchange(from, from + sizeof(head)), sizeof(head));
+  GroupSamples samples{.overlap_slowdown = head.overlap_slowdown, .staged = head.staged};
+  for (std::int64_t i = 0; i < head.collectives; ++i) {
+    WrittenCollective record;
+    std::memcpy(&record, std::exchange(from, from + sizeof(record)), sizeof(record));
+    samples.collectives.push_back(collective_of(record));
+  }
   return samples;
 }
 

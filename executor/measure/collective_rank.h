@@ -14,8 +14,10 @@ namespace trainyard {
 // In a rank process: measures those of a backend, for about `budget`.
 Expected<void> run_collective_rank(const std::filesystem::path& folder, BackendKind backend,
                                    Seconds budget);
-// In the supervisor's, when the ranks are done.
-GroupSamples group_samples(Board& board);
+// What they find, on a board that has the room for it, for the supervisor when they are done.
+Expected<void> write_samples(const GroupSamples& samples, Board& board);
+// Requires: nothing else was written into the board's room.
+GroupSamples written_samples(Board& board);
 
 // Where a launcher has started the processes, as many on every host: by all of them, which find the
 // same. Collective; once in a process.

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -85,6 +86,10 @@ class Board {
   const BoardHead& head() const { return *static_cast<const BoardHead*>(memory_); }
   StepRecord* steps() { return at<StepRecord>(sizeof(BoardHead)); }
   OperationRecord* operations() { return at<OperationRecord>(operations_offset()); }
+  // The memory of operations, for ranks that run no program.
+  std::span<char> room() {
+    return {at<char>(operations_offset()), begun_offset() - operations_offset()};
+  }
   // By operation too.
   Begun* begun() { return at<Begun>(begun_offset()); }
   const Begun* begun() const { return at<Begun>(begun_offset()); }
