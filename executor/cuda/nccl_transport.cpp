@@ -29,11 +29,21 @@ std::set<Way> ways_in(const Program& program) {
   return ways;
 }
 
+// Numbers of 8 bits are moved as bytes, and never added up.
 ncclDataType_t type_of(const View& view) {
-  return view.type == ElementType::bf16  ? ncclBfloat16
-         : view.type == ElementType::f16 ? ncclHalf
-         : view.type == ElementType::u8  ? ncclUint8
-                                         : ncclFloat32;
+  switch (view.type) {
+    case ElementType::bf16:
+      return ncclBfloat16;
+    case ElementType::f16:
+      return ncclHalf;
+    case ElementType::u8:
+    case ElementType::e4m3:
+    case ElementType::e5m2:
+      return ncclUint8;
+    case ElementType::f32:
+      break;
+  }
+  return ncclFloat32;
 }
 
 std::size_t as_size(std::int64_t count) { return static_cast<std::size_t>(count); }

@@ -9,8 +9,18 @@ namespace trainyard {
 // u8: masks, 0 or 1. e4m3, e5m2: what GEMMs in 8 bits read, times a scale (OCP OFP8, MX 1.0).
 enum class ElementType : std::uint8_t { f32, bf16, f16, u8, e4m3, e5m2 };
 constexpr std::size_t bytes_of(ElementType type) {
-  if (type == ElementType::f32) return 4;
-  return type == ElementType::bf16 || type == ElementType::f16 ? 2 : 1;
+  switch (type) {
+    case ElementType::f32:
+      return 4;
+    case ElementType::bf16:
+    case ElementType::f16:
+      return 2;
+    case ElementType::u8:
+    case ElementType::e4m3:
+    case ElementType::e5m2:
+      break;
+  }
+  return 1;
 }
 constexpr bool is_scaled(ElementType type) {
   return type == ElementType::e4m3 || type == ElementType::e5m2;
