@@ -59,10 +59,8 @@ void RankExecutor::find_residents() {
 
 void RankExecutor::fill(const Resident& resident, Watch& watch) {
   const ProgramBuffer& buffer = program_.buffer(resident.buffer);
-  // Beside master weights the states need none of their own.
-  const bool keeps_weights = buffer.element_bytes > setting_.training.optimizer.moment_bytes;
-  const int copies =
-      buffer.role == BufferRole::optimizer ? moments_of(setting_) + (keeps_weights ? 1 : 0) : 1;
+  const int states = moments_of(setting_) + (buffer.keeps_weights ? 1 : 0);
+  const int copies = buffer.role == BufferRole::optimizer ? states : 1;
   backend_.allocate(resident.instance, buffer, copies, {});
   if (buffer.role == BufferRole::weight) {
     const auto numbers =

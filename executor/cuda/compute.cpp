@@ -272,12 +272,12 @@ void sum_of_squares(const DeviceWork& w) {
   }
 }
 
-UpdateRule rule_of(const DeviceWork& w, const View& states) {
+UpdateRule rule_of(const DeviceWork& w, const ProgramBuffer& states) {
   const Setting& setting = w.where.setting;
   const Descent& descent = setting.descent;
   const auto steps = static_cast<double>(w.where.step + 1);
   UpdateRule rule{.moments = moments_of(setting)};
-  rule.keeps_weights = states.columns > rule.moments;
+  rule.keeps_weights = states.keeps_weights;
   rule.decays = setting.training.optimizer.name == "adamw";
   rule.first_step = w.where.step == 0;
   rule.clips = !w.operands.in.empty();
@@ -305,7 +305,7 @@ bool is_whole(const Operation& operation, const DeviceTensor& tensor) {
 void optimizer_step(const DeviceWork& w) {
   const std::size_t count = w.operands.in_place.size() / 2;
   const View& states = w.in_place(count);
-  const UpdateRule rule = rule_of(w, states);
+  const UpdateRule rule = rule_of(w, *w.operands.in_place[count]->what);
   const float unknown = std::nanf("");
   std::int64_t state = 0;  // row of the states
   for (std::size_t i = 0; i < count; ++i) {

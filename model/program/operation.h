@@ -236,9 +236,10 @@ struct ProgramBuffer {
   bool gathered = false;  // a weight that is made for a pass, of parts or of what lies elsewhere
   OffloadTarget away{};   // where it lies, if not on the device
   bool routed = false;    // as many rows as the routing gives; `rows` is what the plan expects
-  int ahead = 0;          // of data: a row's token comes so many behind its position
-  int prediction = 0;     // of weights and gradients that the head has for each token that it
-                          // predicts: so many behind the next
+  bool keeps_weights = false;  // of optimizer states: each weight in full, beside its moments
+  int ahead = 0;               // of data: a row's token comes so many behind its position
+  int prediction = 0;          // of weights and gradients that the head has for each token that it
+                               // predicts: so many behind the next
   Bytes bytes() const {
     return Bytes(static_cast<double>(rows) * static_cast<double>(columns) * element_bytes);
   }

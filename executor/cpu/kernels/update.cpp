@@ -115,7 +115,7 @@ void optimizer_step(const Operation& op, const Where& where, const Operands<S>& 
   const Update<S> update(where, clip_of(where, o));
   const std::size_t count = o.in_place.size() / 2;
   Tensor<S>& states = *o.in_place[count];
-  const bool keeps_weights = states.cols() > moments_of(where.setting);
+  const bool keeps_weights = o.in_place_buffers[count]->keeps_weights;
   const bool skips = is_skipped(where, o);
   S* kept = states.data();
   const auto step = [&](S& w, S gradient) {

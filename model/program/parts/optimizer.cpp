@@ -32,9 +32,9 @@ Operation update_of(Lowering& lowering, const std::vector<Parameter>& parameters
   states.element_bytes =
       moment_bytes(training.optimizer, in_layer ? UpdatedPart::layer : UpdatedPart::end_of_network);
   states.away = lowering.plan.offload.optimizer;
-  if (!casts_master_weights(lowering) || update.shards > 1) {
-    states.element_bytes += training.precision.master_weight_bytes;
-  }
+  states.keeps_weights = training.precision.master_weight_bytes > 0 &&
+                         (!casts_master_weights(lowering) || update.shards > 1);
+  if (states.keeps_weights) states.element_bytes += training.precision.master_weight_bytes;
   for (const Parameter& parameter : parameters) {
     const ProgramBuffer& weight = lowering.program.buffer(parameter.held_weight);
     const int shards = weight_parts ? 1 : update.shards;

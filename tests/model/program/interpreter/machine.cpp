@@ -79,8 +79,8 @@ class Machine {
         return as_tensor(rank.holdings.tokens(buffer, value.microbatch, 0), buffer);
       case BufferRole::activation:
         return Tensor<double>::Constant(buffer.rows, buffer.columns, std::nan(""));
-      case BufferRole::optimizer:  // plain gradient descent has no states
-        return Tensor<double>();
+      case BufferRole::optimizer:  // plain gradient descent has no moments
+        return Tensor<double>::Zero(buffer.rows * buffer.columns, buffer.keeps_weights ? 1 : 0);
       default:
         return Tensor<double>::Zero(buffer.rows, buffer.columns);
     }
