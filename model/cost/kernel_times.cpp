@@ -5,29 +5,50 @@
 namespace trainyard {
 namespace {
 
-// Keys and values of all context ranks, where they are gathered in front of attention: of the whole
-// sequence, whatever a window leaves of it.
-double gathered_elements(const LayerShard& shard, const AttentionShape& a) {
-  if (shard.context == 1 || shard.context_algorithm != ContextAlgorithm::all_gather) return 0;
-  return a.batch * a.queries * shard.context * a.kv_heads * (a.query_head_dim + a.value_head_dim);
-}
-
 // Gradients alive in an operator's backward pass: of its output and its input, in 16 bits; of an
 // unfused attention core two score matrices, behind dropout and before it (softmax's backward pass
 // writes over its gradient: Megatron-LM, fused_kernels/scaled_masked_softmax_cuda.cu), and beside
 // them a third that the scores' GEMM has as its input (core/transformer/dot_product_attention.py,
 // matmul_input_buffer, of the global memory buffer).
-Bytes gradient_bytes(const Training& training, const LayerShard& shard, const Operator& op) {
+Bytes gradient_bytes(const Training& training, const Operator& op) {
   const double element = training.precision.activation_bytes;
   if (op.cls == OperatorClass::attention) {
     const AttentionShape& a = op.attention;
     const double rows = a.batch * a.heads * a.queries;
-    const double heads = a.query_head_dim + a.value_head_dim;
-    const double width = training.stack.flash_attention ? 2 * heads : 3 * a.keys / a.blocks;
-    return Bytes((rows * width + 2 * gathered_elements(shard, a)) * element);
+    const double width = training.stack.flash_attention ? 2 * (a.query_head_dim + a.value_head_dim)
+                                                        : 3 * a.keys / a.blocks;
+    return Bytes(rows * width * element);
   }
   return Bytes(op.gemm.m * (op.gemm.n + op.gemm.k) * op.gemm.groups * element);
 }
+
+// In attention's backward pass, where keys and values of all context ranks are gathered in front of
+// it: they and their gradients, of the whole sequence whatever a window leaves of it. What the
+// operators behind it had saved is gone by then.
+class GatheredKeys {
+ public:
+  GatheredKeys(const Training& training, const LayerShard& shard)
+      : training_(training),
+        ranks_(shard.context_algorithm == ContextAlgorithm::all_gather ? shard.context : 1) {}
+  void add(const Operator& op) {
+    if (ranks_ == 1) return;
+    if (op.cls != OperatorClass::attention) {
+      most_ -= op.saved;
+      return;
+    }
+    const AttentionShape& a = op.attention;
+    const double elements =
+        ranks_ * a.batch * a.queries * a.kv_heads * (a.query_head_dim + a.value_head_dim);
+    most_ =
+        gradient_bytes(training_, op) + Bytes(2 * elements * training_.precision.activation_bytes);
+  }
+  Bytes most() const { return most_; }
+
+ private:
+  const Training& training_;
+  int ranks_ = 1;
+  Bytes most_;
+};
 
 // What the first half of a split backward pass leaves to the second (Qi et al. 2024, §3): of a GEMM
 // its input, as it was saved, and its output's gradient, gathered. Queries, keys and values, which
@@ -164,6 +185,7 @@ KernelTimes sum_of(const PreparedJob& job, const LayerShard& shard, const Operat
                    const GemmTimeTable* gemms) {
   KernelTimes times;
   Bytes copied;
+  GatheredKeys gathered(job.job.training, shard);
   bool behind_kept = false, before_experts = true;
   for (const Operator& op : operators) {
     const OperatorTime time = operator_time(job.job.cluster.device, job.job.training, op, gemms);
@@ -176,7 +198,8 @@ KernelTimes sum_of(const PreparedJob& job, const LayerShard& shard, const Operat
     times.all.input_gradient += time.input_gradient;
     times.all.weight_gradient += time.weight_gradient;
     times.saved += op.saved;
-    times.gradients = std::max(times.gradients, gradient_bytes(job.job.training, shard, op));
+    times.gradients = std::max(times.gradients, gradient_bytes(job.job.training, op));
+    gathered.add(op);
     times.between_halves += kept_between_halves(job.job.training, op);
     if (is_sequence_copy(op.kind)) copied = std::max(op.forward_traffic, op.backward_traffic) / 2;
     times.saved_by_every_second += saved_by_every_second(job.job, shard, op);
@@ -189,6 +212,7 @@ KernelTimes sum_of(const PreparedJob& job, const LayerShard& shard, const Operat
     add_gather_cover(job.job.model, op, time, times);
     if (op.after_last_saved) times.after_last_saved += time.forward - input_cast(job.job, op);
   }
+  times.gradients = std::max(times.gradients, gathered.most());
   times.gradients += copied;  // before it is scattered, beside what it is a copy of
   return times;
 }
