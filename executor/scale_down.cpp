@@ -32,6 +32,7 @@ struct KeptLayers {
   std::vector<std::vector<LayerKind>> of_chunks;  // in the order of LayersOfChunks
   int all = 0;
   int dense = 0;  // leading ones with the dense MLP
+  int full = 0;   // leading ones with full attention
 
   bool has_experts() const {
     return std::ranges::any_of(kinds(), [](LayerKind kind) { return kind.moe; });
@@ -55,6 +56,7 @@ Transformer model_of(const Transformer& whole, const KeptLayers& kept) {
   Transformer model = whole;
   model.layers = kept.all;
   model.dense_layers = kept.dense;
+  model.full_attention_layers = kept.full;
   const std::vector<LayerKind> kinds = kept.kinds();
   Transformer best = model;
   const int longest = kept.all + 1;  // longer periods are all alike
@@ -182,6 +184,7 @@ class Scaling {
       const int layers = layers_[chunk], before = layers_.before(chunk);
       kept.all += layers;
       kept.dense += std::clamp(job_.model.dense_layers - before, 0, layers);
+      kept.full += std::clamp(job_.model.full_attention_layers - before, 0, layers);
       if (chunks > 1) kept.of_chunks.emplace_back();
       auto& kinds = chunks > 1 ? kept.of_chunks.back()
                                : kept.of_chunks[static_cast<std::size_t>(stage - stages.begin())];
@@ -261,6 +264,7 @@ class Scaling {
     change("layers", before.layers, after.layers);
     change("dense_layers", before.dense_layers, after.dense_layers);
     change("moe_every", before.moe_every, after.moe_every);
+    change("full_attention_layers", before.full_attention_layers, after.full_attention_layers);
     change("full_attention_every", before.full_attention_every, after.full_attention_every);
     change("experts", before.experts, after.experts);
     change("pipeline_parallel", plan_.pipeline_parallel, made.pipeline_parallel);

@@ -69,7 +69,7 @@ LayerKind layer_kind(const Transformer& model, int layer) {
   const bool moe =
       model.experts > 0 && layer >= model.dense_layers && ordinal % model.moe_every == 0;
   const int every = model.full_attention_every;
-  const bool full = every > 0 && ordinal % every == 0;
+  const bool full = layer < model.full_attention_layers || (every > 0 && ordinal % every == 0);
   return {moe, model.sliding_window > 0 && !full};
 }
 

@@ -45,7 +45,8 @@ struct Transformer {
   bool router_correction_bias = false;  // E a MoE layer (DeepSeek-V3 noaux_tc)
 
   int sliding_window = 0;  // keys a query sees in a sliding layer; 0: full attention everywhere
-  int full_attention_every = 0;  // among sliding layers each n-th is full (gpt-oss: 2); 0: none is
+  int full_attention_layers = 0;  // leading layers with full attention (Qwen2's max_window_layers)
+  int full_attention_every = 0;   // beyond them each n-th is full (gpt-oss: 2); 0: none is
 
   std::optional<LatentAttention> latent_attention;
 

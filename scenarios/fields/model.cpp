@@ -46,6 +46,11 @@ Expected<void> complete_attention(Transformer& model, const Place& place) {
         .error(fmt::format("found {}; allowed: a divisor of hidden_size ({}), or a head_dim", heads,
                            model.hidden_size));
   }
+  if (model.full_attention_layers > model.layers) {
+    return (place / "full_attention_layers")
+        .error(fmt::format("found {}; allowed: a whole number from 0 to layers ({})",
+                           model.full_attention_layers, model.layers));
+  }
   if (model.head_dim == 0) model.head_dim = std::max(1, model.hidden_size / heads);
   return {};
 }
@@ -102,8 +107,11 @@ std::vector<Field<Transformer>> model_fields() {
       flag("qk_norm", &T::qk_norm, "a norm over each query and key head (Qwen3)"),
       flag("attention_sinks", &T::attention_sinks, "a learned logit a query head (gpt-oss)"),
       count("sliding_window", &T::sliding_window, "keys that a query sees; 0: all", kSizeOrNone),
+      count("full_attention_layers", &T::full_attention_layers,
+            "leading layers that attend in full beside a sliding window", kHeadOrNone),
       count("full_attention_every", &T::full_attention_every,
-            "of the sliding layers each n-th attends in full (gpt-oss: 2); 0: none", kHeadOrNone),
+            "beyond them each layer whose number, from 1, it divides (gpt-oss: 2); 0: none",
+            kHeadOrNone),
       latent("q_lora_rank", &LatentAttention::query_rank, "query rank of latent attention (MLA)"),
       latent("kv_lora_rank", &LatentAttention::kv_rank, "key and value rank of latent attention"),
       latent("qk_nope_head_dim", &LatentAttention::nope_head_dim, "of a head, without positions"),

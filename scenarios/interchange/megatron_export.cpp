@@ -241,6 +241,24 @@ void check_rest(const Scenario& scenario, const Plan& plan, Refusals& refusals) 
 
 // ---- The network ------------------------------------------------------------------------------
 
+// 1 for every layer that the mark is of.
+std::vector<int> layer_pattern(const Transformer& model, bool LayerKind::*mark) {
+  std::vector<int> pattern;
+  pattern.reserve(static_cast<std::size_t>(model.layers));
+  for (int i = 0; i < model.layers; ++i) pattern.push_back(layer_kind(model, i).*mark ? 1 : 0);
+  return pattern;
+}
+
+void add_windows(const Transformer& model, Arguments& arguments) {
+  arguments.add("--window-size", fmt::format("{},0", model.sliding_window));
+  if (model.full_attention_layers > 0) {
+    arguments.add("--window-attn-skip-freq",
+                  python_list(layer_pattern(model, &LayerKind::sliding)));
+  } else if (model.full_attention_every > 0) {
+    arguments.add("--window-attn-skip-freq", model.full_attention_every);
+  }
+}
+
 void add_attention(const Transformer& model, Arguments& arguments) {
   arguments.add("--num-attention-heads", model.attention_heads);
   if (const auto& latent = model.latent_attention) {
@@ -263,12 +281,7 @@ void add_attention(const Transformer& model, Arguments& arguments) {
   }
   // Of latent attention too the norms behind its down-projections.
   arguments.flag("--qk-layernorm", model.qk_norm || model.latent_attention.has_value());
-  if (model.sliding_window > 0) {
-    arguments.add("--window-size", fmt::format("{},0", model.sliding_window));
-    if (model.full_attention_every > 0) {
-      arguments.add("--window-attn-skip-freq", model.full_attention_every);
-    }
-  }
+  if (model.sliding_window > 0) add_windows(model, arguments);
   if (model.attention_sinks) arguments.add("--softmax-type", "learnable");
 }
 
@@ -293,9 +306,7 @@ void add_experts(const Scenario& scenario, const Plan& plan, Arguments& argument
   if (model.shared_experts > 0) {
     arguments.add("--moe-shared-expert-intermediate-size", shared_expert_width(model));
   }
-  std::vector<int> pattern;
-  pattern.reserve(static_cast<std::size_t>(model.layers));
-  for (int i = 0; i < model.layers; ++i) pattern.push_back(layer_kind(model, i).moe ? 1 : 0);
+  const std::vector<int> pattern = layer_pattern(model, &LayerKind::moe);
   if (std::ranges::find(pattern, 0) != pattern.end()) {
     arguments.add("--moe-layer-freq", python_list(pattern));
   }

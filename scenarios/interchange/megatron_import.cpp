@@ -14,6 +14,58 @@ namespace {
 
 constexpr std::string_view kStack = "megatron-core";
 
+// How Transformer says which layers have a mark: leading ones without it, then a period.
+struct Period {
+  bool LayerKind::*mark;
+  int Transformer::*leading;
+  int Transformer::*every;
+  int shortest;  // of the periods; 0: there may be none
+};
+constexpr Period kExpertLayers{&LayerKind::moe, &Transformer::dense_layers, &Transformer::moe_every,
+                               1};
+constexpr Period kWindowLayers{&LayerKind::sliding, &Transformer::full_attention_layers,
+                               &Transformer::full_attention_every, 0};
+
+// Whether the network has the mark where the pattern says so.
+bool has_pattern(const Transformer& model, const std::vector<int>& pattern, const Period& period) {
+  for (int i = 0; i < model.layers; ++i) {
+    const bool marked = pattern[static_cast<std::size_t>(i)] != 0;
+    if (layer_kind(model, i).*period.mark != marked) return false;
+  }
+  return true;
+}
+
+// Leading layers and a period that make the pattern.
+bool find_period(const std::vector<int>& pattern, const Period& period, Transformer& model) {
+  const int leading = static_cast<int>(
+      std::ranges::find_if(pattern, [](int marked) { return marked != 0; }) - pattern.begin());
+  for (int every = period.shortest; every <= std::min(model.layers, 64); ++every) {
+    for (const int first : {0, leading}) {
+      model.*period.leading = first;
+      model.*period.every = every;
+      if (has_pattern(model, pattern, period)) return true;
+    }
+  }
+  return false;
+}
+
+// `window_attn_skip_freq`: a number N for N - 1 windows and then a layer without, or a list with 1
+// for every layer that has one (megatron/core/transformer/utils.py, is_layer_window_attention).
+void read_window_layers(Options& options, Transformer& model) {
+  const std::string text = options.text("window_attn_skip_freq");
+  if (!text.starts_with('[') && !text.starts_with('(')) {
+    model.full_attention_every = options.degree("window_attn_skip_freq", 0);
+    return;
+  }
+  const auto pattern = parse_python_list(text);
+  if (!pattern || pattern->size() != static_cast<std::size_t>(model.layers)) {
+    return options.refuse("window_attn_skip_freq",
+                          fmt::format("a list of 0 and 1 for {} layers", model.layers));
+  }
+  if (find_period(*pattern, kWindowLayers, model)) return;
+  options.refuse("window_attn_skip_freq", "leading layers without a window, then each n-th");
+}
+
 void read_attention(Options& options, Transformer& model) {
   model.attention_heads = options.degree("num_attention_heads", 0);
   model.kv_heads = model.attention_heads;
@@ -36,7 +88,7 @@ void read_attention(Options& options, Transformer& model) {
     std::erase_if(text, [](char c) { return c == '(' || c == ' '; });
     options.set("window_size", {{text.substr(0, text.find(','))}, options.file(), true});
     model.sliding_window = options.degree("window_size", 0);
-    model.full_attention_every = options.degree("window_attn_skip_freq", 0);
+    read_window_layers(options, model);
   }
   constexpr auto kSoftmax = std::to_array<std::string_view>({"vanilla", "learnable"});
   model.attention_sinks = options.choice("softmax_type", kSoftmax, "vanilla") == "learnable";
@@ -59,28 +111,6 @@ std::optional<std::vector<int>> expert_pattern(Options& options, const std::stri
   return pattern;
 }
 
-// Whether the network has experts where the pattern says so.
-bool has_pattern(const Transformer& model, const std::vector<int>& pattern) {
-  for (int i = 0; i < model.layers; ++i) {
-    if (layer_kind(model, i).moe != (pattern[static_cast<std::size_t>(i)] != 0)) return false;
-  }
-  return true;
-}
-
-// Leading dense layers and a period that make the pattern.
-bool find_period(const std::vector<int>& pattern, Transformer& model) {
-  const int leading = static_cast<int>(
-      std::ranges::find_if(pattern, [](int moe) { return moe != 0; }) - pattern.begin());
-  for (int every = 1; every <= std::min(model.layers, 64); ++every) {
-    for (const int dense : {0, leading}) {
-      model.dense_layers = dense;
-      model.moe_every = every;
-      if (has_pattern(model, pattern)) return true;
-    }
-  }
-  return false;
-}
-
 void read_expert_layers(Options& options, Transformer& model) {
   const std::string text = options.text("moe_layer_freq");
   if (text.empty() || text == "1") return;
@@ -89,7 +119,7 @@ void read_expert_layers(Options& options, Transformer& model) {
   if (pattern->size() != static_cast<std::size_t>(model.layers)) {
     return options.refuse("moe_layer_freq", fmt::format("a pattern of {} layers", model.layers));
   }
-  if (find_period(*pattern, model)) return;
+  if (find_period(*pattern, kExpertLayers, model)) return;
   options.refuse("moe_layer_freq", "leading dense layers, then each n-th layer with experts");
 }
 

@@ -272,6 +272,23 @@ TEST(ScaleDown, KeepsTheWindowsOfTheLayersOfAStage) {
   }
 }
 
+// Four stages of six layers, of which those of the first attend in full: it stays beside others.
+TEST(ScaleDown, KeepsTheLeadingLayersOfFullAttentionWithTheirStage) {
+  Transformer network = with_layers(tiny_llama(false), 24);
+  network.sliding_window = 4;
+  network.full_attention_layers = 6;
+  const PlanCase of = plan_case(network, pipeline(4, "1f1b"), 4);
+  for (int ranks = 1; ranks <= 3; ++ranks) {
+    const auto smaller = scale_down(of.job, of.request, of.plan, ranks);
+    ASSERT_TRUE(smaller) << smaller.error().message;
+    const Transformer& model = smaller->job.model;
+    EXPECT_EQ(kinds_of(model, 6 * (ranks - 1), 6), kinds_of(network, ranks > 1 ? 18 : 0, 6));
+    for (const std::string& change : smaller->changes) {
+      EXPECT_EQ(change.find("another kind"), std::string::npos) << change;
+    }
+  }
+}
+
 // D and M on two stages: M is kept, of which a network has experts in every layer.
 TEST(ScaleDown, NamesAnotherOrderOfKindsWhereItIsThatOfTheStage) {
   Transformer network = with_layers(tiny_moe(), 2);

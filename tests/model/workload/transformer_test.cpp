@@ -126,6 +126,19 @@ TEST(LayerKinds, SlideInGptOssOnEvenLayers) {
   EXPECT_TRUE(layer_kind(model, 22).sliding);
 }
 
+// Qwen2's max_window_layers: those before it attend in full.
+TEST(LayerKinds, SlideBeyondTheLeadingLayersOfFullAttention) {
+  Transformer model = gpt_oss_20b();
+  model.full_attention_layers = 3;
+  model.full_attention_every = 0;
+  EXPECT_FALSE(layer_kind(model, 2).sliding);
+  EXPECT_TRUE(layer_kind(model, 3).sliding);
+  EXPECT_TRUE(layer_kind(model, 23).sliding);
+  model.full_attention_every = 2;
+  EXPECT_FALSE(layer_kind(model, 3).sliding);
+  EXPECT_TRUE(layer_kind(model, 4).sliding);
+}
+
 TEST(LayerKinds, AreNumberedWithoutGaps) {
   for (int index = 0; index < kLayerKinds; ++index) {
     EXPECT_EQ(index_of(layer_kind_at(deepseek_v3(), index)), index);
