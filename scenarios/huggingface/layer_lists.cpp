@@ -101,27 +101,43 @@ std::optional<Marks> full_by_layout(HuggingFaceConfig& config, int layers) {
   return windowed;
 }
 
-bool each_nth(const Marks& marks, int n) {
-  for (int layer = 0; layer < static_cast<int>(marks.size()); ++layer) {
-    if (marks[static_cast<std::size_t>(layer)] != ((layer + 1) % n == 0)) return false;
+bool attends_as(const Transformer& model, const Marks& full) {
+  for (int layer = 0; layer < model.layers; ++layer) {
+    if (layer_kind(model, layer).sliding == full[static_cast<std::size_t>(layer)]) return false;
   }
   return true;
 }
 
+int layers_in_full(int layers, int leading, int every) {
+  return leading + layers / every - leading / every;
+}
+
+// The shortest period that is no more than `count` layers, and the leading layers that are missing:
+// as many layers attend in full, if not the same.
+void use_as_many_full_layers(HuggingFaceConfig& config, int count, Transformer& model) {
+  int every = 2, leading = 0;
+  while (model.layers / every > count) ++every;
+  while (layers_in_full(model.layers, leading, every) < count) ++leading;
+  model.full_attention_every = every;
+  model.full_attention_layers = leading;
+  const std::string first = leading > 0 ? fmt::format("the first {} and then ", leading) : "";
+  config.assume(fmt::format("{} of {} layers attend in full, not each n-th: planned as {}one in {}",
+                            count, model.layers, first, every));
+}
+
 void use_full_layers(HuggingFaceConfig& config, const Marks& full, Transformer& model) {
   const int count = marked(full);
-  model.full_attention_every = 0;
   if (count == model.layers) model.sliding_window = 0;
   if (count == 0 || count == model.layers) return;
-  const auto first = std::ranges::find(full, true) - full.begin();
-  const int period = static_cast<int>(first) + 1;
-  if (each_nth(full, period)) {
-    model.full_attention_every = period;
-    return;
+  const auto windowed = std::find(full.begin(), full.end(), false);
+  const auto next = std::find(windowed, full.end(), true);
+  const auto after = next == full.end() ? next : std::find(next + 1, full.end(), true);
+  model.full_attention_layers = static_cast<int>(windowed - full.begin());
+  if (next != full.end()) {
+    const auto period = after == full.end() ? next + 1 - full.begin() : after - next;
+    model.full_attention_every = static_cast<int>(period);
   }
-  model.full_attention_every = std::max(1, model.layers / count);
-  config.assume(fmt::format("{} of {} layers attend in full, not each n-th: planned as one in {}",
-                            count, model.layers, model.full_attention_every));
+  if (!attends_as(model, full)) use_as_many_full_layers(config, count, model);
 }
 
 // From layer `first`, those whose number, counted from `origin`, `every` divides.

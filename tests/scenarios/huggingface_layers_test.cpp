@@ -106,5 +106,65 @@ TEST(HuggingFaceLayers, HaveAWindowOnlyWhereTheCodeOfTheFamilyHasOne) {
   }
 }
 
+// "sliding_attention" for L, "full_attention" for G.
+std::string layer_types(const std::string& letters) {
+  std::string types;
+  for (const char letter : letters) {
+    types += (types.empty() ? "\"" : ", \"") +
+             std::string(letter == 'G' ? "full_attention" : "sliding_attention") + "\"";
+  }
+  return "\"layer_types\": [" + types + "]";
+}
+
+std::string letters_of(const Transformer& model) {
+  std::string letters;
+  for (int layer = 0; layer < model.layers; ++layer) {
+    letters += layer_kind(model, layer).sliding ? 'L' : 'G';
+  }
+  return letters;
+}
+
+// configuration_qwen2.py: sliding_attention for i >= max_window_layers.
+TEST(HuggingFaceLayers, OfQwen2AttendInFullUpToTheFirstWindow) {
+  for (const auto& [layers, full] : {std::pair(28, 21), std::pair(60, 40), std::pair(62, 31)}) {
+    const ImportedModel qwen =
+        network_of(layers, R"("model_type": "qwen2", "use_sliding_window": true,
+                              "sliding_window": 4096, "max_window_layers": )" +
+                               std::to_string(full));
+    EXPECT_EQ(letters_of(qwen.model),
+              std::string(static_cast<std::size_t>(full), 'G') +
+                  std::string(static_cast<std::size_t>(layers - full), 'L'));
+    EXPECT_THAT(qwen.assumptions, IsEmpty());
+  }
+}
+
+// A pattern that leading layers and a period make is planned as it is; of any other as many layers
+// attend in full.
+TEST(HuggingFaceLayers, AttendInFullAsManyAsTheirTypesSay) {
+  const auto olmo = [](const std::string& letters) {
+    return network_of(static_cast<int>(letters.size()),
+                      R"("model_type": "olmo3", "sliding_window": 8, )" + layer_types(letters));
+  };
+  for (const char* letters :
+       {"LLLLLG", "LGLGLGL", "LLGLLGLL", "GGLGLGLG", "GLLLLLL", "GGGLLLGL", "GGGGGGL", "LLLL"}) {
+    const ImportedModel model = olmo(letters);
+    EXPECT_EQ(letters_of(model.model), letters);
+    EXPECT_THAT(model.assumptions, ::testing::Each(::testing::Not(HasSubstr("each n-th"))));
+  }
+  const std::string scattered = "LLGLGLLLGGLLGLLGLGLGLGLLLGLGLGGLLGLLGLGLLLGLGLLGLLLGLGLLGLLLGG";
+  const std::string mostly = "GGLGGLGGGLGGGGL";
+  for (const std::string& letters :
+       {scattered, mostly, std::string("GGLLLLLLL"), std::string("GLGLGL"), std::string("GLLG")}) {
+    const Transformer model = olmo(letters).model;
+    EXPECT_EQ(std::ranges::count(letters_of(model), 'G'), std::ranges::count(letters, 'G'))
+        << letters;
+  }
+  // Each third of 62 is 20, and of the first 5 one is among them: 4 more.
+  EXPECT_THAT(
+      olmo(scattered).assumptions,
+      ::testing::Contains("24 of 62 layers attend in full, not each n-th: planned as the first 5 "
+                          "and then one in 3"));
+}
+
 }  // namespace
 }  // namespace trainyard
