@@ -50,7 +50,7 @@ Expected<PredictedStep> predicted_alone(const Question& question, const Setting&
 
 Expected<PredictedStep> predicted(const Question& question, const Setting& setting,
                                   const RunPlan& run) {
-  if (run.alone >= 0) return predicted_alone(question, setting, run.alone);
+  if (run.alone) return predicted_alone(question, setting, *run.alone);
   auto played = simulate(question.job, setting.plan);
   if (!played) return tl::unexpected(played.error());
   const double mfu = as_estimate(question.job, setting.plan, *played).mfu;
@@ -330,7 +330,7 @@ Profile profile_of(const Question& question, const Setting& setting, const RunPl
                   .learning_rate = setting.descent.learning_rate,
                   .same_batch = run.same_batch,
                   .note = note_of(setting),
-                  .alone = run.alone >= 0,
+                  .alone = run.alone.has_value(),
                   .plan = request_of(setting.plan)};
   add_steps(boards, profile);
   profile.warmup_steps = std::min(run.warmup, static_cast<int>(profile.steps.size()));

@@ -151,7 +151,7 @@ class RankRun {
     auto loss = static_cast<float>(outcome->loss);
     auto done = transport_.all_reduce(Group::all, &loss, 1, Reduction::sum);
     if (!done) return done;
-    if (!std::isfinite(loss) && plan_.alone < 0) return no_number(outcome->loss);
+    if (!std::isfinite(loss) && !plan_.alone) return no_number(outcome->loss);
     note(number, *outcome, static_cast<double>(loss));
     const bool compares = plan_.verify && !compared_ && !outcome->skipped;
     return compares ? compare_gradients(number) : Expected<void>{};
@@ -166,7 +166,7 @@ class RankRun {
   void note(int number, const StepOutcome& outcome, double loss) {
     StepRecord& record = board_.steps()[number];
     record = {loss, outcome.skipped ? 0 : std::sqrt(outcome.squared_norm), outcome.time.value()};
-    if (plan_.alone >= 0) record.loss = record.gradient_norm = kMeansNothing;
+    if (plan_.alone) record.loss = record.gradient_norm = kMeansNothing;
     OperationRecord* operations = board_.operations();
     for (std::size_t i = 0; i < outcome.operations.size(); ++i) {
       const OperationTimes& times = outcome.operations[i];
@@ -240,7 +240,7 @@ Expected<void> run_rank(const Setting& setting, const RunPlan& plan, const Progr
   const auto run = [&]() -> Expected<void> {
     try {
       auto made =
-          make_backend(plan.backend, {setting, program, layout, transport, plan.alone >= 0});
+          make_backend(plan.backend, {setting, program, layout, transport, plan.alone.has_value()});
       if (!made) return tl::unexpected(made.error());
       backend = *std::move(made);
       return RankRun(setting, plan, program, layout, transport, board, *backend).run();

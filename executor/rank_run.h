@@ -3,6 +3,8 @@
 // board.
 #pragma once
 
+#include <optional>
+
 #include "executor/backend.h"
 #include "executor/setting.h"
 #include "executor/supervision/board.h"
@@ -16,7 +18,7 @@ struct RunPlan {
   int steps = 3;  // measured, after the warm-up
   bool verify = false;
   bool same_batch = false;
-  int alone = -1;  // a rank that runs without its peers; −1: all run
+  std::optional<int> alone;  // a rank that runs without its peers; nothing: all run
   // Where no supervisor starts the ranks: within which they find each other, and each of them goes
   // on from one operation to the next.
   Seconds timeout{60};

@@ -185,7 +185,7 @@ Expected<UnshardedRun> run_unsharded(const Setting& setting, const StepPlan& ste
   const auto program = lower(whole.model, whole.training, whole.plan);
   if (!program) return tl::unexpected(program.error());
   const RankLayout layout(whole.plan, whole.model.kv_heads);
-  const auto transport = make_lone_transport();
+  const auto transport = make_single_rank_transport();
   const auto backend = make_cpu_backend(whole, *program, layout, *transport);
   RankExecutor executor(whole, *program, layout, 0, *backend, watch);
   UnshardedRun run;

@@ -4,8 +4,8 @@
 // ranks takes longer than the mean.
 //
 // A copy takes a kernel's launch and its bytes over the memory bandwidth: those that the executor's
-// transports without peers read and write (`alone_transport`, `alone_device_transport`). What it
-// takes from kernels beside it is not counted, nor how an exchange packs its message.
+// transports without peers read and write (`stand_in_transport`, `stand_in_device_transport`). What
+// it takes from kernels beside it is not counted, nor how an exchange packs its message.
 #pragma once
 
 #include "model/expected.h"

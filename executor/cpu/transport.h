@@ -63,9 +63,9 @@ class Transport {
 };
 
 // A single rank; every group has one member.
-std::unique_ptr<Transport> make_lone_transport();
+std::unique_ptr<Transport> make_single_rank_transport();
 // One of many ranks, whose peers are replaced by local copies of as many bytes: its times are real,
 // its numbers are not. Requires: `layout` outlives it.
-std::unique_ptr<Transport> make_alone_transport(const RankLayout& layout, int rank);
+std::unique_ptr<Transport> make_stand_in_transport(const RankLayout& layout, int rank);
 
 }  // namespace trainyard

@@ -354,7 +354,7 @@ std::string bus_address(int device) {
 }
 
 Expected<std::unique_ptr<DeviceTransport>> transport_for(const BackendWorld& world, bool shared) {
-  if (world.alone) return make_alone_device_transport();
+  if (world.alone) return make_stand_in_device_transport();
   if (world.transport.ranks() == 1 || shared) return make_staged_transport(world.transport);
   return make_nccl_transport(world.program, world.layout, world.transport);
 }
@@ -404,8 +404,8 @@ Expected<DevicePlacement> placed(Transport& transport) {
 
 Expected<std::unique_ptr<Backend>> make_cuda_backend(const BackendWorld& world) {
   // Without peers it has the first.
-  const auto lone = make_lone_transport();
-  const auto placement = placed(world.alone ? *lone : world.transport);
+  const auto single = make_single_rank_transport();
+  const auto placement = placed(world.alone ? *single : world.transport);
   if (!placement) return tl::unexpected(placement.error());
   if (auto less = not_on_device(world.setting.training.precision, placement->device)) {
     return tl::unexpected(*std::move(less));

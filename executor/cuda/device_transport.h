@@ -47,7 +47,7 @@ class DeviceTransport {
 // outlives it.
 std::unique_ptr<DeviceTransport> make_staged_transport(Transport& host);
 // Local copies of as many bytes in the place of peers.
-std::unique_ptr<DeviceTransport> make_alone_device_transport();
+std::unique_ptr<DeviceTransport> make_stand_in_device_transport();
 // By NCCL: a communicator for each group, and for each pair of ranks, way and pass. Collective over
 // all ranks of `host`, each with a device of its own.
 Expected<std::unique_ptr<DeviceTransport>> make_nccl_transport(const Program& program,

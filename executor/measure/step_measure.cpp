@@ -224,7 +224,7 @@ void note_step(const Program& program, const StepOutcome& outcome, StepTimes& ti
 Expected<StepTimes> run_steps(const Setting& setting, const Program& program,
                               const StepLimits& limits, double budget) {
   const RankLayout layout(setting.plan, setting.model.kv_heads);
-  const auto transport = make_lone_transport();
+  const auto transport = make_single_rank_transport();
   const auto backend = make_backend(limits.backend, {setting, program, layout, *transport});
   if (!backend) return tl::unexpected(backend.error());
   NobodyWatches watch;

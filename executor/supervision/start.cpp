@@ -167,7 +167,7 @@ Expected<RankResult> run_on(const RankWorld& world, const Program& program,
   const bool is_watched = world.started.folder.has_value();
   RankResult result{.rank = transport.rank()};
   Expected<void> done;
-  if (!is_watched && transport.ranks() > 1 && world.plan.alone < 0) {
+  if (!is_watched && transport.ranks() > 1 && !world.plan.alone) {
     done = world.host.join(transport, Board::file_in(world.folder.path(), result.rank));
   }
   if (done) done = run_rank(world.setting, world.plan, program, layout, transport, board);
@@ -176,7 +176,7 @@ Expected<RankResult> run_on(const RankWorld& world, const Program& program,
     return result;
   }
   if (done) {
-    auto boards = collected(transport, board, world.plan.alone >= 0);
+    auto boards = collected(transport, board, world.plan.alone.has_value());
     if (!boards) {
       done = tl::unexpected(boards.error());
     } else {
@@ -298,16 +298,17 @@ Expected<RankResult> run_as_rank(const Started& started, const Setting& setting,
   const RankWorld world{started, *host, setting, plan, save, folder, ends};
   const auto board_of = [&](int rank) {
     const auto stage = static_cast<std::size_t>(layout.coordinates(rank).stage);
-    const int place = plan.alone >= 0 ? 0 : rank;
+    const int place = plan.alone ? 0 : rank;
     auto board = folder.board(place, program->stages[stage].operations, plan.all_steps());
     if (board) board->head().rank = rank;
     return board;
   };
-  if (plan.alone >= 0) {
-    return run_over(make_alone_transport(layout, plan.alone), world, *program, layout, board_of);
+  if (plan.alone) {
+    return run_over(make_stand_in_transport(layout, *plan.alone), world, *program, layout,
+                    board_of);
   }
   if (layout.ranks() == 1) {
-    return run_over(make_lone_transport(), world, *program, layout, board_of);
+    return run_over(make_single_rank_transport(), world, *program, layout, board_of);
   }
   const Launcher& launcher = started.launcher;
   if (launcher.kind == LauncherKind::torchrun) {

@@ -81,7 +81,7 @@ class OneRank {
       : setting_(std::move(setting)),
         program_(*lower(setting_.model, setting_.training, setting_.plan)),
         layout_(setting_.plan, setting_.model.kv_heads),
-        transport_(make_lone_transport()),
+        transport_(make_single_rank_transport()),
         backend_(make_cpu_backend(setting_, program_, layout_, *transport_)),
         executor_(setting_, program_, layout_, 0, *backend_, nobody_) {}
 
@@ -143,7 +143,7 @@ TEST(ScaledRun, SaysThatItOverflowedWhereNothingCanBeVerified) {
   const RunPlan plan{.warmup = 0, .steps = 1, .verify = true};
   auto board = Board::create(testing::TempDir(), 7, program.stages[0].operations, 1);
   ASSERT_TRUE(board);
-  const auto transport = make_lone_transport();
+  const auto transport = make_single_rank_transport();
   const auto ran = run_rank(setting, plan, program, layout, *transport, *board);
   ASSERT_FALSE(ran);
   EXPECT_TRUE(ran.error().message.starts_with("met a gradient that overflowed in fp16"))

@@ -29,7 +29,7 @@ void expect_known(const Tensor<float>& whole, bool marks, float first, float bef
 
 TEST(UnknownParts, OfScatteredGradientsAreNoneWhereTheyAreMarked) {
   const RankLayout layout({.data_parallel = 2}, 1);
-  const auto transport = make_alone_transport(layout, 1);
+  const auto transport = make_stand_in_transport(layout, 1);
   Operation operation{.kind = OperationKind::reduce_scatter};
   operation.group = Group::dense_shard;
   operation.shards = 2;

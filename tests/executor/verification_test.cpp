@@ -36,7 +36,7 @@ class Verification : public testing::Test {
     expected_ = run_unsharded(setting_, {}, nobody_).value();
     program_ = lower(setting_.model, setting_.training, setting_.plan).value();
     layout_.emplace(setting_.plan, setting_.model.kv_heads);
-    transport_ = make_lone_transport();
+    transport_ = make_single_rank_transport();
     backend_ = make_cpu_backend(setting_, program_, *layout_, *transport_);
     executor_.emplace(setting_, program_, *layout_, 0, *backend_, nobody_);
     executor_->keep_gradients(true);

@@ -164,7 +164,7 @@ void expect_as_on_the_host(const Case& of) {
   ASSERT_TRUE(program);
   const RankLayout layout(setting.plan, setting.model.kv_heads);
   const auto transport =
-      layout.ranks() == 1 ? make_lone_transport() : make_alone_transport(layout, of.rank);
+      layout.ranks() == 1 ? make_single_rank_transport() : make_stand_in_transport(layout, of.rank);
   const auto host = make_cpu_backend(setting, *program, layout, *transport);
   const auto device =
       make_cuda_backend({setting, *program, layout, *transport, layout.ranks() > 1});

@@ -18,7 +18,7 @@ TEST(DeviceMemory, ThatIsTooLittleIsASentence) {
   const auto program = lower(setting.model, setting.training, setting.plan);
   ASSERT_TRUE(program);
   const RankLayout layout(setting.plan, setting.model.kv_heads);
-  const auto transport = make_lone_transport();
+  const auto transport = make_single_rank_transport();
   set_emulated_memory(1000);
   const auto backend = make_cuda_backend({setting, *program, layout, *transport});
   set_emulated_memory(std::size_t{1} << 30);

@@ -22,7 +22,7 @@ std::string refusal(std::string_view precision, int major) {
   const auto program = lower(setting.model, setting.training, setting.plan);
   if (!program) return program.error().message;
   const RankLayout layout(setting.plan, setting.model.kv_heads);
-  const auto transport = make_lone_transport();
+  const auto transport = make_single_rank_transport();
   set_emulated_capability(major);
   const auto backend = make_cuda_backend({setting, *program, layout, *transport});
   set_emulated_capability(10);
@@ -86,7 +86,7 @@ TEST(RecipesIn8Bits, SumFastInForwardPassesAlone) {
     const auto program = lower(setting.model, setting.training, setting.plan);
     ASSERT_TRUE(program);
     const RankLayout layout(setting.plan, setting.model.kv_heads);
-    const auto transport = make_lone_transport();
+    const auto transport = make_single_rank_transport();
     const auto backend = make_cuda_backend({setting, *program, layout, *transport});
     ASSERT_TRUE(backend) << backend.error().message;
     NobodyLooks nobody;

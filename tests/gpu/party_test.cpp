@@ -11,8 +11,9 @@ TEST(DeviceParty, TimesEveryOperationThatIsMeasured) {
   Plan plan;
   plan.data_parallel = 2;
   const RankLayout layout(plan, 1);
-  const auto all = make_alone_transport(layout, 0);
-  const auto party = make_device_party(*all, [&](int) { return make_alone_transport(layout, 0); });
+  const auto all = make_stand_in_transport(layout, 0);
+  const auto party =
+      make_device_party(*all, [&](int) { return make_stand_in_transport(layout, 0); });
   ASSERT_TRUE(party) << party.error().message;
   EXPECT_TRUE((*party)->shared());
   const auto group = (*party)->party().group(2);

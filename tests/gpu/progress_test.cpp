@@ -53,7 +53,7 @@ TEST(DeviceProgress, IsTheCollectiveThatHangsAndNotTheLastOperationOfTheStep) {
   ASSERT_GE(hanging, 0);
   ASSERT_LT(hanging, last);
   const RankLayout layout(setting.plan, setting.model.kv_heads);
-  const auto transport = make_alone_transport(layout, 0);
+  const auto transport = make_stand_in_transport(layout, 0);
   const auto backend = make_cuda_backend({setting, *program, layout, *transport, true});
   ASSERT_TRUE(backend) << backend.error().message;
   ASSERT_TRUE((*backend)->runs_later());
@@ -108,7 +108,7 @@ void expect_published(OperationKind kind, bool computes) {
   ASSERT_GE(hanging, 0);
   const std::int64_t operations = program->stages[0].operations;
   const RankLayout layout(setting.plan, setting.model.kv_heads);
-  const auto transport = make_alone_transport(layout, 0);
+  const auto transport = make_stand_in_transport(layout, 0);
   CountsFills fills;
   {
     const auto backend = make_cuda_backend({setting, *program, layout, *transport, true});

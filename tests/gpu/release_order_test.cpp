@@ -79,7 +79,7 @@ std::vector<int> waits_of_step(int layers, int stages) {
   EXPECT_TRUE(program);
   if (!program) return {};
   const RankLayout layout(setting.plan, setting.model.kv_heads);
-  const auto transport = make_alone_transport(layout, 0);
+  const auto transport = make_stand_in_transport(layout, 0);
   const auto backend = make_cuda_backend({setting, *program, layout, *transport, true});
   EXPECT_TRUE(backend) << backend.error().message;
   if (!backend) return {};

@@ -33,13 +33,13 @@ class LoneGroup final : public CalibrationGroup {
   }
 
  private:
-  std::unique_ptr<Transport> transport_ = make_lone_transport();
+  std::unique_ptr<Transport> transport_ = make_single_rank_transport();
   const Act& exchanges_;
 };
 
 // Of one rank, which has nothing but the two to measure.
 Expected<GroupSamples> measured(const Act& multiplies, const Act& exchanges) {
-  const auto all = make_lone_transport();
+  const auto all = make_single_rank_transport();
   CalibrationParty party;
   party.group = [&](int) { return std::make_unique<LoneGroup>(exchanges); };
   party.product = [&] {

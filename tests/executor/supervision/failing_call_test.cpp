@@ -27,31 +27,31 @@ class FailingTransport final : public Transport {
   }
   Expected<void> reduce_scatter(Group group, const float* all, const Counts& counts,
                                 float* mine) override {
-    return lone_->reduce_scatter(group, all, counts, mine);
+    return single_->reduce_scatter(group, all, counts, mine);
   }
   Expected<void> all_gather(Group group, const float* mine, const Counts& counts,
                             float* all) override {
-    return lone_->all_gather(group, mine, counts, all);
+    return single_->all_gather(group, mine, counts, all);
   }
   Expected<void> all_to_all(Group group, const float* to, const Counts& to_counts, float* from,
                             const Counts& from_counts) override {
-    return lone_->all_to_all(group, to, to_counts, from, from_counts);
+    return single_->all_to_all(group, to, to_counts, from, from_counts);
   }
   Expected<void> pass(Group group, RingWay way, const float* mine, float* received,
                       std::int64_t count) override {
-    return lone_->pass(group, way, mine, received, count);
+    return single_->pass(group, way, mine, received, count);
   }
   Expected<void> send(int to, int way, const float* numbers, std::int64_t count) override {
-    return lone_->send(to, way, numbers, count);
+    return single_->send(to, way, numbers, count);
   }
   Expected<void> receive(int from, int way, float* numbers, std::int64_t count) override {
-    return lone_->receive(from, way, numbers, count);
+    return single_->receive(from, way, numbers, count);
   }
   Expected<void> wait_for_messages() override { return {}; }
   Expected<void> broadcast(std::string&, int) override { return {}; }
 
  private:
-  std::unique_ptr<Transport> lone_ = make_lone_transport();
+  std::unique_ptr<Transport> single_ = make_single_rank_transport();
   int left_;
   Fail fail_;
 };

@@ -37,9 +37,9 @@ int expert_of(const float* token) {
   return best;
 }
 
-TEST(AloneTransport, ReceivesTokensThatGoToAllExperts) {
+TEST(StandInTransport, ReceivesTokensThatGoToAllExperts) {
   const RankLayout layout({.pipeline_parallel = 2}, 1);
-  const auto transport = make_alone_transport(layout, 1);
+  const auto transport = make_stand_in_transport(layout, 1);
   const std::vector<float> first = message_to(*transport), second = message_to(*transport);
   std::set<int> experts;
   for (int token = 0; token < kReceivedTokens; ++token)
@@ -48,9 +48,9 @@ TEST(AloneTransport, ReceivesTokensThatGoToAllExperts) {
   EXPECT_NE(first, second);
 }
 
-TEST(AloneTransport, RepeatsWhatItReceives) {
+TEST(StandInTransport, RepeatsWhatItReceives) {
   const RankLayout layout({.pipeline_parallel = 2}, 1);
-  const auto one = make_alone_transport(layout, 1), other = make_alone_transport(layout, 1);
+  const auto one = make_stand_in_transport(layout, 1), other = make_stand_in_transport(layout, 1);
   EXPECT_EQ(message_to(*one), message_to(*other));
   EXPECT_EQ(message_to(*one), message_to(*other));
 }

@@ -5,7 +5,7 @@
 namespace trainyard {
 namespace {
 
-class LoneTransport final : public Transport {
+class SingleRankTransport final : public Transport {
  public:
   Expected<void> all_reduce(Group, float*, std::int64_t, Reduction) override { return {}; }
   Expected<void> reduce_scatter(Group, const float* all, const Counts& counts,
@@ -38,6 +38,8 @@ class LoneTransport final : public Transport {
 
 }  // namespace
 
-std::unique_ptr<Transport> make_lone_transport() { return std::make_unique<LoneTransport>(); }
+std::unique_ptr<Transport> make_single_rank_transport() {
+  return std::make_unique<SingleRankTransport>();
+}
 
 }  // namespace trainyard

@@ -14,7 +14,7 @@ void repeat(const Queue& queue, const View& from, const View& to) {
   }
 }
 
-class AloneDeviceTransport final : public DeviceTransport {
+class StandInDeviceTransport final : public DeviceTransport {
  public:
   // Read and written once, as the sum of what has arrived would be.
   Expected<void> all_reduce(const Queue& queue, Group, const View& numbers, Reduction) override {
@@ -64,8 +64,8 @@ class AloneDeviceTransport final : public DeviceTransport {
 
 }  // namespace
 
-std::unique_ptr<DeviceTransport> make_alone_device_transport() {
-  return std::make_unique<AloneDeviceTransport>();
+std::unique_ptr<DeviceTransport> make_stand_in_device_transport() {
+  return std::make_unique<StandInDeviceTransport>();
 }
 
 }  // namespace trainyard

@@ -20,9 +20,9 @@ std::size_t total_of(const Counts& counts) {
   return sum;
 }
 
-class AloneTransport final : public Transport {
+class StandInTransport final : public Transport {
  public:
-  AloneTransport(const RankLayout& layout, int rank)
+  StandInTransport(const RankLayout& layout, int rank)
       : Transport(rank, layout.ranks()), layout_(layout) {}
 
   // Read and written once, as the sum of what has arrived would be.
@@ -78,8 +78,8 @@ class AloneTransport final : public Transport {
 
 }  // namespace
 
-std::unique_ptr<Transport> make_alone_transport(const RankLayout& layout, int rank) {
-  return std::make_unique<AloneTransport>(layout, rank);
+std::unique_ptr<Transport> make_stand_in_transport(const RankLayout& layout, int rank) {
+  return std::make_unique<StandInTransport>(layout, rank);
 }
 
 }  // namespace trainyard
