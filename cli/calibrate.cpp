@@ -17,6 +17,7 @@
 #include "cli/progress.h"
 #include "cli/provenance_date.h"
 #include "cli/text/columns.h"
+#include "executor/cpu/measure.h"
 #include "executor/cpu/neighbours.h"
 #include "executor/cuda/cuda_backend.h"
 #include "executor/cuda/device_measure.h"

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "executor/cpu/transport.h"
+#include "executor/transport/transport.h"
 #include "model/workload/operators.h"
 
 namespace trainyard {

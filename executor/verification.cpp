@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "executor/cpu/cpu_backend.h"
-#include "executor/cpu/pieces.h"
+#include "executor/transport/pieces.h"
 #include "model/program/lower.h"
 #include "model/schedule/schedule.h"
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "executor/cpu/transport.h"
 #include "executor/rank_executor.h"
+#include "executor/transport/transport.h"
 
 namespace trainyard {
 

@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "executor/backend.h"
-#include "executor/cpu/transport.h"
 #include "executor/setting.h"
+#include "executor/transport/transport.h"
 
 namespace trainyard {
 

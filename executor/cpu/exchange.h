@@ -2,7 +2,7 @@
 #pragma once
 
 #include "executor/cpu/kernels/kernels.h"
-#include "executor/cpu/transport.h"
+#include "executor/transport/transport.h"
 
 namespace trainyard {
 

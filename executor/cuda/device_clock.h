@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "executor/cpu/timing.h"
 #include "executor/cuda/device_memory.h"
+#include "executor/measure/timing.h"
 
 namespace trainyard {
 

@@ -2,7 +2,7 @@
 // calibration is fitted to. Statistics and limits are those of executor/cpu/measure.h.
 #pragma once
 
-#include "executor/cpu/measure.h"
+#include "executor/measure/samples.h"
 
 namespace trainyard {
 

@@ -1,13 +1,13 @@
-// How ranks reach each other with numbers in device memory; executor/cpu/transport.h for the host.
-// A call hands work to a queue; what it moves is there when the queue has come so far.
+// How ranks reach each other with numbers in device memory; executor/transport/transport.h for the
+// host. A call hands work to a queue; what it moves is there when the queue has come so far.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <string>
 
-#include "executor/cpu/transport.h"
 #include "executor/cuda/queue.h"
+#include "executor/transport/transport.h"
 #include "model/program/program.h"
 
 namespace trainyard {

@@ -6,7 +6,7 @@
 #include <functional>
 #include <string>
 
-#include "executor/cpu/transport.h"
+#include "executor/transport/transport.h"
 
 namespace trainyard {
 

@@ -6,7 +6,7 @@
 
 #include <optional>
 
-#include "executor/cpu/measure.h"
+#include "executor/measure/samples.h"
 #include "model/calibration/fit_fabric.h"
 #include "model/calibration/kernel_samples.h"
 #include "model/cluster/cluster.h"

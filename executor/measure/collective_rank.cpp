@@ -12,8 +12,8 @@
 #ifdef TRAINYARD_HAS_MPI
 #include <mpi.h>
 
-#include "executor/cpu/mpi_transport.h"
 #include "executor/cuda/device_party.h"
+#include "executor/transport/mpi_transport.h"
 #endif
 
 namespace trainyard {

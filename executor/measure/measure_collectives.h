@@ -1,14 +1,14 @@
 // How long a backend's collectives take among ranks that run together, by operation, size and
 // number of ranks, and what arithmetic loses while one runs beside it. Times are medians of the
-// slowest rank's (executor/cpu/timing.h).
+// slowest rank's (executor/measure/timing.h).
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <vector>
 
-#include "executor/cpu/timing.h"
-#include "executor/cpu/transport.h"
+#include "executor/measure/timing.h"
+#include "executor/transport/transport.h"
 #include "model/calibration/kernel_samples.h"
 
 namespace trainyard {

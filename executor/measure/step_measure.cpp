@@ -6,9 +6,9 @@
 #include <array>
 #include <map>
 
-#include "executor/cpu/transport.h"
 #include "executor/rank_executor.h"
 #include "executor/setting.h"
+#include "executor/transport/transport.h"
 #include "model/plan/layer_shard.h"
 #include "model/program/lower.h"
 #include "model/schedule/schedule.h"

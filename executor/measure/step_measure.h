@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "executor/backend.h"
-#include "executor/cpu/timing.h"
+#include "executor/measure/timing.h"
 #include "model/calibration/kernel_samples.h"
 
 namespace trainyard {

@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "executor/cpu/transport.h"
 #include "executor/rank_executor.h"
+#include "executor/transport/transport.h"
 
 namespace trainyard {
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "executor/supervision/process_state.h"
+#include "executor/transport/rank_call.h"
 
 namespace trainyard {
 namespace {

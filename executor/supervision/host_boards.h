@@ -8,8 +8,8 @@
 #include <mutex>
 #include <string>
 
-#include "executor/cpu/transport.h"
 #include "executor/supervision/board.h"
+#include "executor/transport/transport.h"
 
 namespace trainyard {
 

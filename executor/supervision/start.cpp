@@ -10,17 +10,17 @@
 #include <thread>
 #include <utility>
 
-#include "executor/cpu/socket_transport.h"
 #include "executor/host/standard_error.h"
 #include "executor/host/temporary_folder.h"
 #include "executor/supervision/diagnosis.h"
 #include "executor/supervision/end_watch.h"
 #include "executor/supervision/host_boards.h"
 #include "executor/supervision/supervisor.h"
+#include "executor/transport/socket_transport.h"
 #include "model/program/check.h"
 #include "model/program/lower.h"
 #ifdef TRAINYARD_HAS_MPI
-#include "executor/cpu/mpi_transport.h"
+#include "executor/transport/mpi_transport.h"
 #endif
 
 namespace trainyard {

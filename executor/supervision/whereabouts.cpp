@@ -3,28 +3,6 @@
 #include <fmt/format.h>
 
 namespace trainyard {
-namespace {
-
-// "1, 3 to 6 and 9". Requires: ascending, not empty.
-std::string listed(const std::vector<int>& ranks) {
-  std::vector<std::string> parts;
-  for (std::size_t i = 0; i < ranks.size();) {
-    std::size_t last = i;
-    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
-    if (last < i + 2) last = i;
-    parts.push_back(last == i ? fmt::format("{}", ranks[i])
-                              : fmt::format("{} to {}", ranks[i], ranks[last]));
-    i = last + 1;
-  }
-  std::string text = parts.front();
-  for (std::size_t i = 1; i < parts.size(); ++i) {
-    text += (i + 1 == parts.size() ? " and " : ", ") + parts[i];
-  }
-  return text;
-}
-
-}  // namespace
-
 std::string described_operation(const Program& program, const RankLayout& layout, int rank,
                                 std::int64_t number) {
   for (const IssuedOperation issued : operations_of(program, layout.coordinates(rank).stage)) {
@@ -73,10 +51,6 @@ std::string sentence_of(const BoardHead& head, std::string_view happened,
                         const DescribeOperation& describe) {
   return fmt::format("rank {} on {} {}: {}", head.rank, head.host.data(), happened,
                      place_of(head, describe));
-}
-
-std::string ranks_listed(const std::vector<int>& ranks) {
-  return (ranks.size() == 1 ? "rank " : "ranks ") + listed(ranks);
 }
 
 std::string not_gone_on(Seconds timeout) {

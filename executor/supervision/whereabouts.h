@@ -30,8 +30,6 @@ std::string place_of(const BoardHead& head, const DescribeOperation& describe);
 // "rank 1 on host `happened`: step 3, all-reduce of …, in all-reduce".
 std::string sentence_of(const BoardHead& head, std::string_view happened,
                         const DescribeOperation& describe);
-// "rank 2", "ranks 1, 3 to 6 and 9". Requires: ascending, not empty.
-std::string ranks_listed(const std::vector<int>& ranks);
 // What `happened` to a rank that hangs.
 std::string not_gone_on(Seconds timeout);
 

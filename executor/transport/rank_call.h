@@ -1,9 +1,12 @@
-// Calls that a rank can be in, as a look at it from outside shows them.
+// Ranks in words: the calls that one can be in, as a look at it from outside shows them, and lists
+// of them.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace trainyard {
 
@@ -20,6 +23,9 @@ enum class RankCall : std::uint8_t {
   wait,
 };
 std::string_view name_of(RankCall call);  // "all-reduce"; empty: none
+
+// "rank 2", "ranks 1, 3 to 6 and 9". Requires: ascending, not empty.
+std::string ranks_listed(const std::vector<int>& ranks);
 
 // What the rank is in, while it is.
 class WithinCall {

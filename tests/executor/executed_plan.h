@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "executor/cpu/mpi_transport.h"
 #include "executor/rank_run.h"
+#include "executor/transport/mpi_transport.h"
 #include "model/program/lower.h"
 #include "tests/model/program/tiny.h"
 

@@ -8,8 +8,8 @@
 #include <limits>
 
 #include "executor/cpu/cpu_backend.h"
-#include "executor/cpu/transport.h"
 #include "executor/rank_run.h"
+#include "executor/transport/transport.h"
 #include "model/program/lower.h"
 #include "tests/model/program/tiny.h"
 

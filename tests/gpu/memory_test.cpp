@@ -1,9 +1,9 @@
 // A device with too little memory for a plan is a sentence that names the call.
 #include <gtest/gtest.h>
 
-#include "executor/cpu/transport.h"
 #include "executor/cuda/cuda_backend.h"
 #include "executor/cuda/device_memory.h"
+#include "executor/transport/transport.h"
 #include "model/program/lower.h"
 #include "tests/gpu/emulated/runtime.h"
 #include "tests/model/program/tiny.h"

@@ -1,11 +1,11 @@
 // Recipes in 8 bits: which devices run them, and that products are then taken in 8 bits.
 #include <gtest/gtest.h>
 
-#include "executor/cpu/transport.h"
 #include "executor/cuda/cast_formats.h"
 #include "executor/cuda/compute.h"
 #include "executor/cuda/cuda_backend.h"
 #include "executor/rank_executor.h"
+#include "executor/transport/transport.h"
 #include "model/program/lower.h"
 #include "tests/gpu/emulated/runtime.h"
 #include "tests/model/program/tiny.h"

@@ -9,7 +9,7 @@
 #include "executor/cuda/cuda_backend.h"
 #include "executor/cuda/device_transport.h"
 #include "model/program/lower.h"
-#include "tests/executor/socket_ranks.h"
+#include "tests/executor/transport/socket_ranks.h"
 #include "tests/model/program/tiny.h"
 #ifdef TRAINYARD_EMULATED
 #include "tests/gpu/emulated/runtime.h"

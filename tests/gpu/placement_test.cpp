@@ -8,7 +8,7 @@
 #include <cstdlib>
 
 #include "executor/cuda/cuda_backend.h"
-#include "tests/executor/socket_ranks.h"
+#include "tests/executor/transport/socket_ranks.h"
 
 namespace trainyard {
 namespace {

@@ -245,7 +245,7 @@ TEST(RoutedTokens, HaveExpertsWhereTheirScoresAreNoNumbers) {
   EXPECT_TRUE(device.status().ok()) << device.status().message();
 }
 
-// As the host's ranks receive them (executor/cpu/stand_in_transport.cpp).
+// As the host's ranks receive them (executor/transport/stand_in_transport.cpp).
 TEST(Widths, OfMessagesThatNobodySentMayBeAny) {
   const TestDevice device;
   for (const std::int64_t columns : kWidths) {

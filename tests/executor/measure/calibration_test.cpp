@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cmath>
 
+#include "executor/cpu/measure.h"
 #include "executor/cpu/neighbours.h"
 
 namespace trainyard {

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <set>
 
-#include "executor/cpu/transport.h"
 #include "executor/random.h"
+#include "executor/transport/transport.h"
 
 namespace trainyard {
 namespace {

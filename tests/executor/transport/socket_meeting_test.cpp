@@ -1,5 +1,5 @@
 // How ranks that speak TCP find rank 0, where it cannot be found.
-#include "executor/cpu/socket_meeting.h"
+#include "executor/transport/socket_meeting.h"
 
 #include <gtest/gtest.h>
 #include <netdb.h>

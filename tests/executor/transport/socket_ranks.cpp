@@ -1,4 +1,4 @@
-#include "tests/executor/socket_ranks.h"
+#include "tests/executor/transport/socket_ranks.h"
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -7,7 +7,7 @@
 
 #include <thread>
 
-#include "executor/cpu/socket_transport.h"
+#include "executor/transport/socket_transport.h"
 
 namespace trainyard {
 namespace {

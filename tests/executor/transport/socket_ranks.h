@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "executor/cpu/transport.h"
+#include "executor/transport/transport.h"
 
 namespace trainyard {
 

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <memory>
 
-#include "executor/cpu/transport.h"
+#include "executor/transport/transport.h"
 #include "model/program/program.h"
 
 namespace trainyard {

@@ -1,4 +1,4 @@
-#include "executor/cpu/socket_meeting.h"
+#include "executor/transport/socket_meeting.h"
 
 #include <fmt/format.h>
 #include <netdb.h>
@@ -12,7 +12,7 @@
 #include <numeric>
 #include <thread>
 
-#include "executor/supervision/whereabouts.h"
+#include "executor/transport/rank_call.h"
 
 namespace trainyard {
 namespace {

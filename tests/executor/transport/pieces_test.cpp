@@ -1,5 +1,5 @@
 // What goes in several calls: all of it, once, in its order.
-#include "executor/cpu/pieces.h"
+#include "executor/transport/pieces.h"
 
 #include <gtest/gtest.h>
 

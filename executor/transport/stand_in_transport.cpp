@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "executor/cpu/transport.h"
 #include "executor/random.h"
+#include "executor/transport/transport.h"
 
 namespace trainyard {
 namespace {

@@ -1,4 +1,4 @@
-#include "executor/cpu/mpi_transport.h"
+#include "executor/transport/mpi_transport.h"
 
 #include <fmt/format.h>
 #include <mpi.h>
@@ -7,8 +7,8 @@
 #include <list>
 #include <utility>
 
-#include "executor/cpu/pieces.h"
 #include "executor/memberships.h"
+#include "executor/transport/pieces.h"
 
 namespace trainyard {
 namespace {

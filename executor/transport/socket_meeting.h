@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "executor/cpu/socket_peer.h"
-#include "executor/cpu/socket_transport.h"
+#include "executor/transport/socket_peer.h"
+#include "executor/transport/socket_transport.h"
 
 namespace trainyard {
 

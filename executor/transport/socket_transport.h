@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "executor/cpu/transport.h"
+#include "executor/transport/transport.h"
 #include "model/units.h"
 
 namespace trainyard {

@@ -1,5 +1,5 @@
 // Ranks that speak TCP: what they add up, and what one says when another has gone.
-#include "executor/cpu/socket_transport.h"
+#include "executor/transport/socket_transport.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -10,8 +10,8 @@
 #include <chrono>
 #include <thread>
 
-#include "executor/cpu/socket_peer.h"
-#include "tests/executor/socket_ranks.h"
+#include "executor/transport/socket_peer.h"
+#include "tests/executor/transport/socket_ranks.h"
 
 namespace trainyard {
 namespace {

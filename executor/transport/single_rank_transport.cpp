@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "executor/cpu/transport.h"
+#include "executor/transport/transport.h"
 
 namespace trainyard {
 namespace {

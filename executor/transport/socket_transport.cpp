@@ -1,4 +1,4 @@
-#include "executor/cpu/socket_transport.h"
+#include "executor/transport/socket_transport.h"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -10,9 +10,9 @@
 #include <map>
 #include <utility>
 
-#include "executor/cpu/socket_meeting.h"
-#include "executor/cpu/socket_peer.h"
 #include "executor/exchange_counts.h"
+#include "executor/transport/socket_meeting.h"
+#include "executor/transport/socket_peer.h"
 
 namespace trainyard {
 namespace {

@@ -1,4 +1,4 @@
-#include "executor/cpu/timing.h"
+#include "executor/measure/timing.h"
 
 #include <cmath>
 
