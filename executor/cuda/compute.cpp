@@ -50,8 +50,7 @@ void head_norm_gradient(const DeviceWork& w) {
   }
 }
 
-// ---- Matrix products: several matrices side by side are taken as one
-// --------------------------------
+// ---- Matrix products: several matrices side by side are taken as one ----------------------------
 
 // Calls visit(i, j, column of i, column of j, width) for what lies over what of two rows of widths.
 template <typename Visit>
@@ -184,8 +183,7 @@ void cast_of(const DeviceWork& w) {
   convert(w.queue, w.out(1), w.out(0).rows_from(w.where.at.tensor * rows, rows));
 }
 
-// ---- Residuals, activations, sums
-// -------------------------------------------------------------------
+// ---- Residuals, activations, sums ---------------------------------------------------------------
 
 void residual_of(const DeviceWork& w) {
   const bool drops = w.operands.out.size() > 1;
@@ -261,8 +259,7 @@ void move(const DeviceWork& w) {
       });
 }
 
-// ---- Update
-// ------------------------------------------------------------------------------------------
+// ---- Update -------------------------------------------------------------------------------------
 
 void sum_of_squares(const DeviceWork& w) {
   for (std::size_t i = 0; i < w.operands.in.size(); ++i) {

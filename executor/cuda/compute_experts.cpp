@@ -71,8 +71,7 @@ void route_gradient_of(const DeviceWork& w) {
   route_gradient(w.queue, w.out(0), w.in(0), w.in(1), w.in(2), *order.place_of_copy);
 }
 
-// ---- Rows by source and expert
-// --------------------------------------------------------------------
+// ---- Rows by source and expert ------------------------------------------------------------------
 
 struct RowsByExpert {
   const std::vector<float>& numbers;

@@ -130,8 +130,7 @@ Expected<void> pass_rows(const DeviceExchange& x, RingWay way, std::size_t which
   return x.transport.pass(x.work.queue, x.work.operation.group, way, mine, x.work.out(which));
 }
 
-// ---- Heads of all tokens and tokens of all heads
-// --------------------------------------------------
+// ---- Heads of all tokens and tokens of all heads ------------------------------------------------
 
 // Calls visit(member, sequence, the block in the message) for each.
 template <typename Visit>
@@ -177,8 +176,7 @@ Expected<void> exchange_heads(const DeviceExchange& x) {
   return {};
 }
 
-// ---- Rows that go to the ranks of their experts, and back
-// -----------------------------------------
+// ---- Rows that go to the ranks of their experts, and back ---------------------------------------
 
 Counts counted_rows(const DeviceExchange& x, DeviceTensor& by_expert) {
   return rows_by_member(x.members, mirrored(x.work.queue, by_expert));
@@ -238,8 +236,7 @@ Expected<void> scatter_routed(const DeviceExchange& x) {
   return {};
 }
 
-// ---- Flat parts of gradients, states and weights
-// ------------------------------------------------------
+// ---- Flat parts of gradients, states and weights ------------------------------------------------
 
 // In place: the rest is not known then.
 Expected<void> scatter_in_place(const DeviceExchange& x, const View& whole) {

@@ -215,8 +215,7 @@ __global__ void attention_kernel(AttentionPlan plan, AttentionOperands of, bool 
   }
 }
 
-// ---- Backward
-// ------------------------------------------------------------------------------------
+// ---- Backward -----------------------------------------------------------------------------------
 
 // delta [rows × heads]: Σ output gradient · output. A team of threads each.
 template <int N>

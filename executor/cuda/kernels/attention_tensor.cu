@@ -87,8 +87,7 @@ __device__ void add_weighted(Sums<D>& sums, const Scores& weights, const Number*
   }
 }
 
-// ---- Tiles
-// ---------------------------------------------------------------------------------------
+// ---- Tiles --------------------------------------------------------------------------------------
 
 struct TileOf {
   TokenOrder order;
@@ -209,8 +208,7 @@ __device__ float over_four(float mine, bool largest) {
   return mine;
 }
 
-// ---- Forward
-// --------------------------------------------------------------------------------------
+// ---- Forward ------------------------------------------------------------------------------------
 
 // Of a lane's two rows, in powers of two.
 struct RunningRows {
@@ -351,8 +349,7 @@ __global__ void __launch_bounds__(kThreads)
   end_rows<D, Number>(of, queries, head, run, sums);
 }
 
-// ---- Backward
-// -------------------------------------------------------------------------------------
+// ---- Backward -----------------------------------------------------------------------------------
 
 // The tiles of one step of the backward passes.
 template <typename Number>
@@ -458,8 +455,7 @@ __global__ void __launch_bounds__(kThreads)
   write_sums<D, Number>(value_sums, to.values, keys, kv_head, to.add_keys);
 }
 
-// ---- Which of them
-// -----------------------------------------------------------------------------------
+// ---- Which of them ------------------------------------------------------------------------------
 
 // What sums are read from and written to.
 bool is_plain(const View& view, ElementType type) {

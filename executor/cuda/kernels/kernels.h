@@ -83,8 +83,7 @@ struct NormGradient {
 };
 void norm_gradient(const Queue& queue, const NormGradient& of);
 
-// ---- Rotary: `heads` heads, `stride` columns apart, from column `first` on
-// -------------------------
+// ---- Rotary: `heads` heads, `stride` columns apart, from column `first` on ----------------------
 
 struct RotaryColumns {
   std::int64_t first = 0, stride = 0, width = 0, heads = 1;
@@ -142,8 +141,7 @@ bool tensor_attention_gradient(const Queue& queue, const AttentionPlan& plan,
                                const AttentionOperands& of, const AttentionGradients& gradients,
                                const View& delta);
 
-// ---- Both ends
-// ------------------------------------------------------------------------------------
+// ---- Both ends ----------------------------------------------------------------------------------
 
 // The table's rows are those of words first_word …
 void embedding(const Queue& queue, const View& out, const View& tokens, const View& table,
@@ -172,8 +170,7 @@ void cross_entropy_gradient(const Queue& queue, const View& gradient, const View
                             const View& largest, const View& sum, const View& labels,
                             LocalWords words, float tokens);
 
-// ---- Experts; indices are 32-bit integers in views of f32's size
-// ---------------------------------
+// ---- Experts; indices are 32-bit integers in views of f32's size --------------------------------
 
 void route(const Queue& queue, const View& gates, const View& experts, const View& logits,
            const View* correction);
@@ -197,8 +194,7 @@ void expert_bias_gradient(const Queue& queue, const View& bias_gradient, const V
                           const View& gates, const View& biases, const View& dout,
                           const View& which);
 
-// ---- Update
-// --------------------------------------------------------------------------------------
+// ---- Update -------------------------------------------------------------------------------------
 
 // sum += Σ (elements / scale)² / replicas
 struct SquaresRule {
