@@ -9,9 +9,9 @@ namespace {
 
 constexpr int kFewestRuns = 5, kFewestLateRuns = 2;  // the latter where the budget is spent
 constexpr int kMostRuns = 200;
-constexpr double kEnough = 0.04;    // half of the 95 % interval, over the median
-constexpr double kOutlier = 3;      // median deviations
-constexpr double kNormal = 1.4826;  // standard deviation over the median deviation, normally
+constexpr double kCertainEnough = 0.04;  // half of the 95 % interval, over the median
+constexpr double kOutlier = 3;           // median deviations
+constexpr double kNormal = 1.4826;       // standard deviation over the median deviation, normally
 
 }  // namespace
 
@@ -53,7 +53,7 @@ Timing repeated_timing(const std::function<Seconds()>& once, Seconds budget) {
   while (static_cast<int>(times.size()) < kMostRuns) {
     times.push_back(once().value());
     const int runs = static_cast<int>(times.size());
-    if (runs >= kFewestRuns && timing_of(times).uncertainty() < kEnough) break;
+    if (runs >= kFewestRuns && timing_of(times).uncertainty() < kCertainEnough) break;
     if (runs >= kFewestLateRuns && seconds_since(start) > budget.value()) break;
   }
   return timing_of(times);
