@@ -66,6 +66,8 @@ std::vector<Case> cases() {
   for (const char* recipe : {"fp8", "mxfp8"}) {
     for (const bool in_low_precision : {false, true}) {
       PreparedJob job = llama_8b_on_h100();
+      ComputeRates& rates = job.job.cluster.device.rates;  // mxfp8 wants GEMMs of 4 bits too
+      rates.gemm[static_cast<std::size_t>(Dtype::fp4)] = rates.of(Dtype::fp8);
       job.job.training.precision = *find_precision_recipe(recipe);
       job.job.training.stack.quantised_gathers = in_low_precision;
       job.job.training.stack.quantised_activation_input = in_low_precision;

@@ -431,7 +431,7 @@ TEST(MegatronExport, SaysTheDropoutOfTheStack) {
 // mxfp8 a gather into the buffer of the gradients.
 TEST(MegatronExport, KeepsWeightsInEightBitsWhereTheOptimizerIsDistributed) {
   const auto exported = [](const char* recipe, int zero_stage) {
-    Scenario scenario = scenario_of("llama-3.1-8b", "megatron-core", 2);
+    Scenario scenario = scenario_of("llama-3.1-8b", "megatron-core", 2, 256, "dgx-b200");
     scenario.job.training.precision = *find_precision_recipe(recipe);
     const Job& job = scenario.job;
     const auto plan = make_plan({.zero_stage = zero_stage}, job.model, job.cluster, job.training);

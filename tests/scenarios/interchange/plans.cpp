@@ -7,11 +7,11 @@
 namespace trainyard {
 
 Scenario scenario_of(const std::string& model, const std::string& stack, int nodes,
-                     int global_batch) {
+                     int global_batch, const std::string& node) {
   return parse_scenario(fmt::format(R"({{"trainyard": "scenario/1", "name": "drawn", "model": "{}",
-               "cluster": {{"node": "dgx-h100-80gb", "nodes": {}}},
+               "cluster": {{"node": "{}", "nodes": {}}},
                "training": {{"global_batch": {}, "sequence_length": 4096, "stack": "{}"}}}})",
-                                    model, nodes, global_batch, stack),
+                                    model, node, nodes, global_batch, stack),
                         "drawn")
       .value();
 }

@@ -25,7 +25,7 @@ class Draw {
 
 // A scenario on DGX H100 nodes with a network of the catalog.
 Scenario scenario_of(const std::string& model, const std::string& stack, int nodes,
-                     int global_batch = 256);
+                     int global_batch = 256, const std::string& node = "dgx-h100-80gb");
 
 // Draws until `count` plans are legal and `expressible` calls them so.
 std::vector<Plan> random_plans(const Scenario& scenario, int count,

@@ -91,7 +91,7 @@ TEST(TorchtitanPipeline, IsCutIntoTheModulesItNames) {
 std::string titan_export(const PlanRequest& request, const std::string& stack = "torchtitan",
                          const std::string& precision = "bf16",
                          const std::string& model = "llama-3.1-8b") {
-  Scenario scenario = scenario_of(model, stack, 2);
+  Scenario scenario = scenario_of(model, stack, 2, 256, "dgx-b200");
   scenario.job.training.precision = *find_precision_recipe(precision);
   const Job& job = scenario.job;
   const auto plan = make_plan(request, job.model, job.cluster, job.training).value();
