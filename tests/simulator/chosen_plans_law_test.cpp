@@ -1,0 +1,78 @@
+// The plans that the planner chooses, played. A search takes what the estimate has too cheap, so
+// that its errors are larger in its answers than in plans at random (the winner's curse).
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cctype>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "model/cost/estimate.h"
+#include "planner/planner.h"
+#include "scenarios/scenario.h"
+#include "simulator/step.h"
+
+namespace trainyard {
+namespace {
+
+struct Question {
+  std::string model, node;
+  int nodes = 1;
+  int global_batch = 1, sequence_length = 1;
+  std::string stack, precision = "bf16";
+};
+
+void PrintTo(const Question& question, std::ostream* out) {
+  *out << question.model << " on " << question.nodes << " " << question.node << " with "
+       << question.stack;
+}
+
+Job job_of(const Question& q) {
+  const std::string text = fmt::format(
+      R"({{"trainyard": "scenario/1", "model": "{}", "cluster": {{"node": "{}", "nodes": {}}},
+          "training": {{"global_batch": {}, "sequence_length": {}, "stack": "{}",
+                       "precision": "{}"}}}})",
+      q.model, q.node, q.nodes, q.global_batch, q.sequence_length, q.stack, q.precision);
+  return parse_scenario(text, "question").value().job;
+}
+
+class ChosenPlans : public testing::TestWithParam<Question> {};
+
+// In time as the worked questions are; in memory no plan is chosen that does not fit when played.
+TEST_P(ChosenPlans, AreWhatTheEstimateSaysWhenPlayed) {
+  const PreparedJob job = prepare(job_of(GetParam()));
+  const SearchResult found = search(job, {.top = 3}, analytic_evaluator(job));
+  ASSERT_FALSE(found.plans.empty());
+  for (const Candidate& candidate : found.plans) {
+    const auto simulation = simulate(job, candidate.plan);
+    ASSERT_TRUE(simulation) << simulation.error().message;
+    const Estimate played = as_estimate(job, candidate.plan, *simulation);
+    EXPECT_NEAR(played.step_time / candidate.estimate.step_time, 1, 0.03);
+    EXPECT_NEAR(played.peak_memory / candidate.estimate.peak_memory, 1, 0.03);
+    EXPECT_TRUE(played.feasible);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Of, ChosenPlans,
+    testing::Values(Question{"gpt-oss-120b", "dgx-h200", 32, 512, 8192, "megatron-core"},
+                    Question{"qwen3-30b-a3b", "dgx-h200", 8, 128, 4096, "megatron-core"},
+                    Question{"deepseek-v3", "dgx-b200", 64, 2048, 4096, "megatron-core", "fp8"},
+                    Question{"mixtral-8x7b", "dgx-h100-80gb", 8, 256, 4096, "megatron-core"},
+                    Question{"llama-2-13b", "dgx-h100-80gb", 16, 32, 131072, "megatron-core"},
+                    Question{"llama-3.1-70b", "dgx-h100-80gb", 32, 512, 8192, "torchtitan"},
+                    Question{"llama-3.1-405b", "dgx-a100-80gb", 64, 512, 8192, "torchtitan"},
+                    Question{"gemma-3-27b", "dgx-h100-80gb", 8, 256, 8192, "torchtitan"},
+                    Question{"llama-3.1-8b", "dgx-h100-80gb", 8, 256, 8192, "fsdp"},
+                    Question{"llama-3.1-70b", "dgx-a100-80gb", 8, 256, 4096, "deepspeed"}),
+    [](const auto& instance) {
+      std::string name;
+      for (const char c : instance.param.model + "_" + instance.param.stack) {
+        name += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+      }
+      return name;
+    });
+
+}  // namespace
+}  // namespace trainyard
