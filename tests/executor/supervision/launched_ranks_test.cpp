@@ -150,7 +150,8 @@ TEST(LaunchedRanks, RefuseToRunSideBySideWhereTheyDoNotKnowEachOther) {
   EXPECT_EQ(one.status, 2);
   EXPECT_NE(one.err.find("found 2 ranks, started by a launcher"), std::string::npos) << one.err;
   const Ran measured =
-      run_trainyard("calibrate --backend cpu --time-limit 4",
+      run_trainyard(fmt::format("calibrate --backend cpu --time-limit 4 -o {}",
+                                (scratch_folder() / "machine.json").string()),
                     "SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_TASKS_PER_NODE=2 "
                     "ASAN_OPTIONS=detect_leaks=0");
   EXPECT_EQ(measured.status, 3);
