@@ -154,6 +154,14 @@ struct Device {
 
   FlopsPerSecond peak_of(Dtype dtype) const { return peak[static_cast<std::size_t>(dtype)]; }
   bool supports(Dtype dtype) const { return rates.of(dtype).per_multiprocessor.value() > 0; }
+  // Its GEMMs. Those whose operands have a scale a block (OCP Microscaling Formats 1.0) are
+  // instructions that came with those of 4 bits, on Blackwell as on CDNA 4: a device without a rate
+  // for 4 bits has them not.
+  bool supports(const PrecisionRecipe& recipe) const {
+    const bool scales_blocks = recipe.input_cast.block > 0;
+    return supports(recipe.layer_gemm) && supports(recipe.head_gemm) &&
+           (!scales_blocks || supports(Dtype::fp4));
+  }
 
   // Dense rate of `dtype` over that of the dtype which attention and experts were measured in: 16
   // bits, of which older devices have fp16 alone and others bf16 alone; fp32 where it has neither.

@@ -201,21 +201,12 @@ constexpr PlanRule kCollective = {
                                                fmt::join(names, ", ")));
     }};
 
-// Whether the device has a rate for the recipe's GEMMs. Those whose operands have a scale a block
-// (OCP Microscaling Formats 1.0) are instructions that came with those of 4 bits, on Blackwell as
-// on CDNA 4: a device without a rate for 4 bits has them not.
-bool multiplies(const Device& device, const PrecisionRecipe& recipe) {
-  const bool scales_blocks = recipe.input_cast.block > 0;
-  return device.supports(recipe.layer_gemm) && device.supports(recipe.head_gemm) &&
-         (!scales_blocks || device.supports(Dtype::fp4));
-}
-
 constexpr PlanRule kPrecision = {
-    [](const Proposal& p) { return multiplies(p.device, p.training.precision); },
+    [](const Proposal& p) { return p.device.supports(p.training.precision); },
     [](const Proposal& p) {
       std::vector<std::string_view> names;
       for (const PrecisionRecipe& recipe : precision_recipes()) {
-        if (multiplies(p.device, recipe)) names.push_back(recipe.name);
+        if (p.device.supports(recipe)) names.push_back(recipe.name);
       }
       return Error{"/training/precision",
                    fmt::format("found {}, which {} does not support; allowed {}",

@@ -49,7 +49,7 @@ GroupedPlan alone_on(const UnlikeCluster& cluster, std::size_t group, const Prep
 }
 
 bool computes_in(const Cluster& group, const PrecisionRecipe& precision) {
-  return group.device.supports(precision.layer_gemm) && group.device.supports(precision.head_gemm);
+  return group.device.supports(precision);
 }
 
 Members groups_that_compute(const GroupedJob& job) {

@@ -136,7 +136,7 @@ double value_bound(std::span<const PreparedJob> own, const GroupSearchOptions& o
   Bytes memory;
   for (const PreparedJob& job : own) {
     // What cannot compute in the precision takes no share, and costs nothing.
-    if (!job.job.cluster.device.supports(job.job.training.precision.layer_gemm)) continue;
+    if (!job.job.cluster.device.supports(job.job.training.precision)) continue;
     const int devices = job.job.cluster.devices();
     memory += job.job.cluster.device.memory * static_cast<double>(devices);
     const double bound = objective_bound(job, parameter_shares(job), objective,

@@ -43,9 +43,7 @@ Job job_of(const std::string& device, const std::string& model, const std::strin
 std::vector<const PrecisionRecipe*> precisions_of(const Device& device) {
   std::vector<const PrecisionRecipe*> found;
   for (const PrecisionRecipe& recipe : precision_recipes()) {
-    if (device.supports(recipe.layer_gemm) && device.supports(recipe.head_gemm)) {
-      found.push_back(&recipe);
-    }
+    if (device.supports(recipe)) found.push_back(&recipe);
   }
   return found;
 }
