@@ -35,6 +35,11 @@ std::FILE* open_pipe(const fs::path& pipe) {
   return ::fdopen(opened, "wb");
 }
 
+// Where the file system has no fsync, as far as it can be known.
+bool reached_disk(int descriptor) {
+  return ::fsync(descriptor) == 0 || errno == EINVAL || errno == ENOSYS;
+}
+
 tl::unexpected<Error> not_written(const fs::path& file, std::string_view why) {
   return failure(file.string(), fmt::format("cannot be written: {}", why));
 }
@@ -81,16 +86,17 @@ Expected<OutputFile> OutputFile::open(const fs::path& file) {
   return not_written(file, unread ? "nobody reads it" : reason_of(errno));
 }
 
-// Who may read a file is its owner's choice, not the umask's.
+// Who may read a file is its owner's choice, not the umask's. Some file systems have no
+// permissions.
 void OutputFile::keep_mode_of(const fs::file_status& replaced) {
   const auto mode = static_cast<::mode_t>(replaced.permissions() & fs::perms::mask);
-  if (::fchmod(::fileno(stream_.get()), mode) != 0) failed_ = errno;
+  static_cast<void>(::fchmod(::fileno(stream_.get()), mode));
 }
 
 // Without the bytes on the disk before the name, a loss of power can leave an empty file under it.
 void OutputFile::flush() {
   const bool whole = std::fflush(stream_.get()) == 0 &&
-                     (temporary_.empty() || ::fsync(::fileno(stream_.get())) == 0);
+                     (temporary_.empty() || reached_disk(::fileno(stream_.get())));
   if (!whole && failed_ == 0) failed_ = errno;
 }
 
