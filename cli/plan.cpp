@@ -256,7 +256,7 @@ void confirm_by_simulation(const Question& question, const SearchOptions& option
   confirm(
       question.job, options, count,
       [&](const Plan& plan) -> Expected<Estimate> {
-        progress.show(static_cast<double>(done++) / count);
+        progress.show(std::min(1.0, static_cast<double>(done++) / count));
         return simulate(question.job, plan, {.conditions = question.scenario.simulation})
             .map([&](const StepSimulation& simulation) {
               return as_estimate(question.job, plan, simulation);
@@ -334,12 +334,17 @@ Expected<void> write_first(const PlanOptions& options, const SearchResult& resul
   return write_plan(options, result.plans.front().plan);
 }
 
-// The improved plan, which is better than all of the list; but what was played is not overtaken by
-// what was not, nor what the stack runs by what it is not known to run. Where nothing of the list
-// fits, nothing was played.
+// As played, where it was.
+bool list_fits(const SearchResult& result) {
+  return !result.plans.empty() && best_known(result.plans.front()).feasible;
+}
+
+// The improved plan, which is better than all of the list; but what was played and fits is not
+// overtaken by what was not, nor what the stack runs by what it is not known to run. Where nothing
+// of the list fits, nothing was played.
 Expected<void> write_best(const PlanOptions& options, const Question& question,
                           const SearchResult& result, PlanFindings& findings) {
-  const bool played = options.confirm > 0 && !result.plans.empty();
+  const bool played = options.confirm > 0 && list_fits(result);
   const bool improved = findings.improvement_fits() && !played &&
                         runs_order(question.job.job, findings.improvement->candidate.plan);
   if (options.out.empty() || (result.plans.empty() && !improved)) return {};
@@ -378,8 +383,7 @@ int print_answer(const PlanOptions& options, const Question& question, SearchRes
   if (options.format != Format::csv || !options.out.empty() || result.plans.empty()) {
     answer.findings.improvement = improvement_of(options, question, result);
   }
-  const bool plan_fits = !result.plans.empty() && best_known(result.plans.front()).feasible;
-  const bool fits = plan_fits || answer.findings.improvement_fits();
+  const bool fits = list_fits(result) || answer.findings.improvement_fits();
   const int status = fits ? kDone : kAnswerIsNo;
   if (const auto written = write_best(options, question, result, answer.findings); !written) {
     return fail(written.error(), kMachineFailed);

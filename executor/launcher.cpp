@@ -63,7 +63,7 @@ Expected<Launcher> completed(Launcher launcher) {
   const auto here = local_ranks();
   if (!here) return tl::unexpected(here.error());
   launcher.local_ranks = *here;
-  if (launcher.kind != LauncherKind::torchrun) return launcher;
+  if (launcher.kind != LauncherKind::torchrun || !launcher.has_started_several()) return launcher;
   if (const char* address = variable("MASTER_ADDR")) launcher.address = address;
   if (const char* port = variable("MASTER_PORT")) launcher.port = port;
   const auto port = number_of(launcher.port);

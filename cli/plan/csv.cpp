@@ -20,11 +20,11 @@ void add_confirmation(const std::optional<Confirmation>& confirmed, CsvRow& row)
   const bool simulated = confirmed && confirmed->simulated;
   row.emplace_back("simulated_step_time_s",
                    simulated ? csv_number(confirmed->simulated->step_time.value()) : "");
+  row.emplace_back("simulation_departs", simulated ? truth(confirmed->departs) : "");
+  row.emplace_back("not_simulated_because", confirmed ? confirmed->reason : "");
   row.emplace_back("simulated_peak_memory_bytes",
                    simulated ? csv_number(confirmed->simulated->peak_memory.value()) : "");
   row.emplace_back("simulated_feasible", simulated ? truth(confirmed->simulated->feasible) : "");
-  row.emplace_back("simulation_departs", simulated ? truth(confirmed->departs) : "");
-  row.emplace_back("not_simulated_because", confirmed ? confirmed->reason : "");
 }
 
 }  // namespace

@@ -14,9 +14,10 @@
 #include "cli/text/improvement.h"
 #include "cli/text/plan.h"
 #include "planner/findings/baseline.h"
+#include "planner/findings/confirm.h"
 #include "planner/findings/explain.h"
 #include "planner/held_memory.h"
-#include "planner/search/enumeration.h"
+#include "planner/offered.h"
 
 namespace trainyard {
 // ---- Why another plan lost ------------------------------------------------------------
@@ -503,7 +504,7 @@ std::string plan_report(const Question& question, const PlanAnswer& answer, cons
     text += stage_table(best, style) + "\n";
   }
   text += comparisons(question, answer, style) + "\n";
-  text += verdict(best, cluster, style);
+  text += verdict(best_known(plans[0]), cluster, style);
   if (!fits && answer.findings.improvement_fits()) {
     const Plan& improved = answer.findings.improvement->candidate.plan;
     return text + style.strong(wrap(fmt::format("Improved, it fits: {}.", plan_line(improved))));

@@ -1,5 +1,5 @@
 // How long the CUDA backend's operations take on the first device, one at a time, by events: what a
-// calibration is fitted to. Statistics and limits are those of executor/cpu/measure.h.
+// calibration is fitted to. Statistics and limits are those of executor/measure/samples.h.
 #pragma once
 
 #include "executor/measure/samples.h"

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <exception>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -54,6 +55,25 @@ Expected<GroupSamples> measured_by(BackendKind backend, const MeasuredRanks& ran
   return samples;
 }
 
+// What is thrown on one rank leaves the others in a collective: `give_up` ends them.
+Expected<GroupSamples> measured_or_given_up(BackendKind backend, const MeasuredRanks& ranks,
+                                            Seconds budget, void (*give_up)(const Error& why)) {
+  try {
+    return measured_by(backend, ranks, budget);
+  } catch (const std::exception& error) {
+    Error why{"", fmt::format("rank {} failed: {}", ranks.world.rank(), error.what())};
+    give_up(why);
+    return tl::unexpected(std::move(why));
+  }
+}
+
+// Under a launcher of the user's, where no supervisor watches.
+void end_all_ranks(const Error& why) {
+  constexpr int kFailed = 3;
+  fmt::print(stderr, "trainyard: {}\n", why.message);
+  MpiWorld::abort(kFailed);
+}
+
 }  // namespace
 
 Expected<void> run_collective_rank(const std::filesystem::path& folder, BackendKind backend,
@@ -65,8 +85,9 @@ Expected<void> run_collective_rank(const std::filesystem::path& folder, BackendK
   const auto progress = [&](double fraction) {
     board->head().steps_done = std::llround(fraction * kParts);
   };
-  const auto samples =
-      measured_by(backend, {world, world.ranks(), board->head().call, progress}, budget);
+  const auto left_to_supervisor = [](const Error&) {};
+  const auto samples = measured_or_given_up(
+      backend, {world, world.ranks(), board->head().call, progress}, budget, left_to_supervisor);
   if (!samples) {
     set_text(board->head().message, samples.error().message);
     board->head().state = RankState::failed;
@@ -84,7 +105,8 @@ Expected<LaunchedSamples> measure_launched(BackendKind backend, const Launcher& 
   const MpiWorld world;
   if (world.ranks() != launcher.ranks) return tl::unexpected(strangers(launcher.ranks));
   std::atomic<RankCall> call = RankCall::none;
-  auto groups = measured_by(backend, {world, launcher.local_ranks, call, progress}, budget);
+  auto groups = measured_or_given_up(backend, {world, launcher.local_ranks, call, progress}, budget,
+                                     end_all_ranks);
   if (!groups) return tl::unexpected(groups.error());
   return LaunchedSamples{world.rank(), world.ranks() / launcher.local_ranks, *std::move(groups)};
 }

@@ -154,6 +154,7 @@ double expert_capacity(double tokens, int experts_per_token, int experts, double
 }
 
 double possible_load(const Transformer& model, const LayerShard& shard) {
+  if (model.experts == 0) return 1;
   const double of_tokens = static_cast<double>(model.experts) / model.experts_per_token;
   return std::min({shard.load_imbalance, static_cast<double>(shard.expert), of_tokens});
 }

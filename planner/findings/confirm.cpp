@@ -28,16 +28,19 @@ void confirm(const PreparedJob& job, const SearchOptions& options, int count,
   const auto stopped = [&options] {
     return options.interrupted != nullptr && options.interrupted->load();
   };
-  std::ptrdiff_t confirmed = 0;
-  for (std::size_t i = 0; i < most && !stopped(); ++i, ++confirmed) {
-    plans[i].confirmation = confirmation_of(plans[i], second);
+  std::size_t confirmed = 0;
+  bool some_fit = false;
+  while (confirmed < (some_fit ? most : plans.size()) && !stopped()) {
+    plans[confirmed].confirmation = confirmation_of(plans[confirmed], second);
+    some_fit = some_fit || best_known(plans[confirmed]).feasible;
+    ++confirmed;
   }
   const auto place = [&](const Candidate& candidate) {
     const Estimate& found = best_known(candidate);
     return std::pair(!found.feasible, objective_value(job, options.valuation, options.objective,
                                                       candidate.plan, found));
   };
-  std::stable_sort(plans.begin(), plans.begin() + confirmed,
+  std::stable_sort(plans.begin(), plans.begin() + static_cast<std::ptrdiff_t>(confirmed),
                    [&](const Candidate& a, const Candidate& b) { return place(a) < place(b); });
 }
 

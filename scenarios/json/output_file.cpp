@@ -37,7 +37,11 @@ std::FILE* open_pipe(const fs::path& pipe) {
 
 // Where the file system has no fsync, as far as it can be known.
 bool reached_disk(int descriptor) {
-  return ::fsync(descriptor) == 0 || errno == EINVAL || errno == ENOSYS;
+  int failed = 0;
+  do {
+    failed = ::fsync(descriptor) == 0 ? 0 : errno;
+  } while (failed == EINTR);
+  return failed == 0 || failed == EINVAL || failed == ENOSYS || failed == EOPNOTSUPP;
 }
 
 tl::unexpected<Error> not_written(const fs::path& file, std::string_view why) {
@@ -89,7 +93,7 @@ Expected<OutputFile> OutputFile::open(const fs::path& file) {
 // Who may read a file is its owner's choice, not the umask's. Some file systems have no
 // permissions.
 void OutputFile::keep_mode_of(const fs::file_status& replaced) {
-  const auto mode = static_cast<::mode_t>(replaced.permissions() & fs::perms::mask);
+  const auto mode = static_cast<::mode_t>(replaced.permissions() & fs::perms::all);
   static_cast<void>(::fchmod(::fileno(stream_.get()), mode));
 }
 

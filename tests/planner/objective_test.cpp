@@ -134,6 +134,7 @@ Candidate lasting(double seconds, int tensor) {
   candidate.estimate.step_time = Seconds(seconds);
   candidate.estimate.step_time_low = Seconds(0.9 * seconds);
   candidate.estimate.step_time_high = Seconds(1.1 * seconds);
+  candidate.estimate.feasible = true;
   return candidate;
 }
 
@@ -164,6 +165,19 @@ TEST(Confirm, PutsWhatThenDoesNotFitBehindWhatDoes) {
   EXPECT_EQ(plans[0].plan.tensor_parallel, 2);
   EXPECT_EQ(plans[1].plan.tensor_parallel, 1);
   EXPECT_FALSE(best_known(plans[1]).feasible);
+}
+
+TEST(Confirm, GoesOnUntilAPlanFits) {
+  std::vector<Candidate> plans = {lasting(1.0, 1), lasting(1.01, 2), lasting(1.02, 4),
+                                  lasting(1.03, 8)};
+  const auto second = [](const Plan& plan) -> Expected<Estimate> {
+    Estimate found = lasting(1.0, plan.tensor_parallel).estimate;
+    found.feasible = plan.tensor_parallel == 4;
+    return found;
+  };
+  confirm(prepare(small_dense_job()), {}, 1, second, plans);
+  EXPECT_EQ(plans[0].plan.tensor_parallel, 4);
+  EXPECT_FALSE(plans[3].confirmation);
 }
 
 TEST(Confirm, LeavesPlansBeyondTheFirstAlone) {

@@ -16,7 +16,6 @@
 #include "model/cost/compute.h"
 #include "model/cost/estimate.h"
 #include "model/plan/layer_shard.h"
-#include "model/workload/operators.h"
 #include "tests/planner/jobs.h"
 
 namespace trainyard {
