@@ -211,15 +211,20 @@ class SocketTransport final : public Transport {
       return system_failure("poll");
     }
     for (std::size_t i = 0; i < watched.size(); ++i) {
-      if ((watched[i].revents & POLLOUT) != 0) {
-        if (auto done = whose[i]->send_some(); !done) return done;
-      }
-      if ((watched[i].revents & (POLLIN | POLLHUP | POLLERR)) == 0) continue;
-      if (const auto done = whose[i]->receive_some(); !done) {
-        return failed(static_cast<int>(whose[i] - peers_.data()), done.error().message);
-      }
+      if (auto done = move_some(*whose[i], watched[i].revents); !done) return done;
     }
     return {};
+  }
+
+  // What a peer is ready for.
+  Expected<void> move_some(SocketPeer& peer, short ready) const {
+    if ((ready & POLLOUT) != 0) {
+      if (auto done = peer.send_some(); !done) return done;
+    }
+    if ((ready & (POLLIN | POLLHUP | POLLERR)) == 0) return {};
+    const auto done = peer.receive_some();
+    if (done) return {};
+    return failed(static_cast<int>(&peer - peers_.data()), done.error().message);
   }
 
   std::vector<SocketPeer> peers_;
