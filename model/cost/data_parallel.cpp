@@ -316,9 +316,45 @@ class StageOverlap {
     const double met = share_met(plan_);  // the other way's micro-batches meet the other end
     const double layers = std::max(1, stage_.layers) * met;
     units.layer = unit(part_of(work_.layers, part) / layers, layer_);
+    units.unlike = unlike(units.layer, part, moves, rate);
     if (units.has_first) units.first = unit(part_of(work_.embedding, part), met * units_.embedding);
     if (units.has_last) units.last = unit(part_of(work_.head, part), met * units_.head);
     return units;
+  }
+  // UnitSequence::unlike of layers of several kinds: each waits for as much of the messages of its
+  // kind as its work does not hide.
+  Seconds unlike(const PassUnit& mean, Part part, Moves moves, double rate) const {
+    const auto is_held = [](int layers) { return layers > 0; };
+    if (std::ranges::count_if(stage_.kinds, is_held) <= 1) return Seconds(0);
+    const Seconds gather = moves.gathers * units_.experts.gather.time / rate;
+    const Seconds experts = gather + moves.reductions * units_.experts.reduce.time / rate;
+    const int with_experts = std::max(1, layers_with_experts(model_, stage_));
+    const double share = 1.0 / std::max(1, stage_.layers);
+    const Seconds all = mean.gather + mean.reduce;
+    const Seconds dense = all - share * experts;
+    Seconds work, waits;
+    double waiting = 0;  // share of the layers
+    for (std::size_t kind = 0; kind < stage_.kinds.size(); ++kind) {
+      const double of_layers = share * stage_.kinds[kind];
+      const bool moe = layer_kind_at(model_, static_cast<int>(kind)).moe;
+      const Seconds message = dense + (moe ? experts / with_experts : Seconds(0));
+      const Seconds of_kind = part_of(work_.each[kind], part);
+      work += of_layers * of_kind;
+      if (message <= of_kind) continue;
+      waits += of_layers * (message - of_kind);
+      waiting += of_layers;
+    }
+    if (waiting > 0 && waiting < 1) {
+      const Seconds spared =
+          std::min(gather / with_experts, begins_with_attention(part) * work_.before_experts);
+      waits -= std::min(waiting, 1 - waiting) * std::min(waits / waiting, spared);
+    }
+    return waits - std::max(Seconds(0), all - work);
+  }
+  // A forward pass does, and a backward pass that repeats one.
+  double begins_with_attention(Part part) const {
+    if (part == &PassTimes::forward) return 1;
+    return full_recompute_share(recompute_of(plan_, work_.stage), stage_.layers);
   }
   // Leaves those of a chunk, which a pass meets this way.
   void take_chunk(int chunk, PassWay way, UnitSequence& units) const {

@@ -2,6 +2,8 @@
 // ZeRO and FSDP (handbook §9), over D·c ranks for dense parameters and D_e for experts.
 #pragma once
 
+#include <array>
+
 #include "model/cost/overlap.h"
 #include "model/cost/priced_messages.h"
 #include "model/cost/shard_divisors.h"
@@ -33,6 +35,7 @@ struct DataParallelCost {
 // What one micro-batch's passes of a stage offer to hide behind.
 struct StageWork {
   PassTimes embedding, layers, head;
+  std::array<PassTimes, kLayerKinds> each;  // of one layer of each kind, without copies
   PassTimes copies;  // of `layers`, where they wait for copies to the hosts or from them
   ExchangeTimes forward, backward, weight;  // in the forward and both backward passes
   Seconds before_experts, behind_experts;   // of a layer (LayerCost)

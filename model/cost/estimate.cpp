@@ -79,6 +79,7 @@ LayerPasses add_layers(const StageCosts& costs, const StageParameters& held, Rec
     add_exchanges(layer.forward, count * full, work.backward);
   }
   work.layers = stage.passes;
+  work.each = each;
   return each;
 }
 

@@ -99,7 +99,9 @@ ShownInPass shown_in_pass(const UnitSequence& units) {
     if (count > 2) pass.add_alike(count - 2);
     is_first = false;
   });
-  return pass.shown();
+  ShownInPass shown = pass.shown();
+  shown.all += std::max(0, units.layers - 1) * units.unlike;
+  return shown;
 }
 
 namespace {

@@ -176,6 +176,26 @@ TEST(EstimateAgreement, OfKeptGatheredInputs) {
   }
 }
 
+// Long sequences of which most layers see a window: these are too short for the messages that the
+// layers with full attention hide.
+TEST(EstimateAgreement, OfLayersOfUnlikeWorkBesideShardedParameters) {
+  PreparedJob job = llama_8b_on_h100(4, 16);
+  job.job.cluster.inter.nics_per_node = 1;
+  job.job.training.sequence_length = 131072;
+  job.job.model = gpt_oss_20b();
+  for (const int full_every : {2, 3, 6}) {
+    job.job.model.full_attention_every = full_every;
+    for (const int zero : {2, 3}) {
+      for (const RecomputeMode mode : {RecomputeMode::none, RecomputeMode::full}) {
+        const PlanRequest request{.context_parallel = 2, .recompute = {mode, 0}};
+        const Roads roads = both_roads(prepare(job.job), sharded(zero, request), true);
+        EXPECT_NEAR(roads.played.step_time / roads.estimated.step_time, 1, 0.03)
+            << full_every << ", ZeRO-" << zero;
+      }
+    }
+  }
+}
+
 // Keys and values of the whole sequence, and their gradients, in attention's backward pass.
 TEST(EstimateAgreement, OfGatheredKeysAndValues) {
   PreparedJob job = llama_8b_on_h100(2, 16);
