@@ -12,8 +12,8 @@
 #include "scenarios/interchange/accelerate.h"
 #include "scenarios/interchange/deepspeed.h"
 #include "scenarios/interchange/launch.h"
-#include "scenarios/interchange/megatron.h"
-#include "scenarios/interchange/torchtitan.h"
+#include "scenarios/interchange/megatron/megatron.h"
+#include "scenarios/interchange/torchtitan/torchtitan.h"
 #include "scenarios/json/output_file.h"
 #include "scenarios/question.h"
 

@@ -7,7 +7,7 @@
 
 #include "executor/launcher.h"
 #include "executor/supervision/meeting.h"
-#include "scenarios/sweep/remote_workers.h"
+#include "scenarios/sweep/workers/remote.h"
 
 namespace trainyard {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "scenarios/sweep/worker_pool.h"
+#include "scenarios/sweep/workers/pool.h"
 
 namespace trainyard {
 

@@ -8,9 +8,9 @@
 #include "cli/command.h"
 #include "cli/text/csv.h"
 #include "scenarios/json/output_file.h"
-#include "scenarios/sweep/report_html.h"
-#include "scenarios/sweep/report_json.h"
-#include "scenarios/sweep/row_json.h"
+#include "scenarios/sweep/report/html.h"
+#include "scenarios/sweep/report/json.h"
+#include "scenarios/sweep/results/row_json.h"
 
 namespace trainyard {
 namespace {

@@ -16,7 +16,7 @@
 #include "cli/sweep_run.h"
 #include "cli/text/csv.h"
 #include "executor/launcher.h"
-#include "scenarios/sweep/worker_processes.h"
+#include "scenarios/sweep/workers/processes.h"
 
 namespace trainyard {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/text/style.h"
-#include "scenarios/sweep/write_difference.h"
+#include "scenarios/sweep/results/write_difference.h"
 
 namespace trainyard {
 

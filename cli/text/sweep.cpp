@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "cli/text/columns.h"
-#include "scenarios/sweep/row_json.h"
+#include "scenarios/sweep/results/row_json.h"
 
 namespace trainyard {
 namespace {

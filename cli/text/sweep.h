@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/text/style.h"
-#include "scenarios/sweep/summary.h"
+#include "scenarios/sweep/results/summary.h"
 
 namespace trainyard {
 

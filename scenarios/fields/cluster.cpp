@@ -7,7 +7,7 @@
 #include "model/cluster/fabric_shape.h"
 #include "scenarios/fields/documents.h"
 #include "scenarios/fields/reference.h"
-#include "scenarios/interchange/nccl_topology.h"
+#include "scenarios/interchange/hardware/nccl_topology.h"
 
 namespace trainyard {
 namespace {

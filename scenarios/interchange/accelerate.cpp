@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "scenarios/interchange/documents/yaml.h"
 #include "scenarios/interchange/plan_refusals.h"
-#include "scenarios/interchange/yaml_document.h"
 
 namespace trainyard {
 namespace {

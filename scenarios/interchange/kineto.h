@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <string_view>
 
-#include "scenarios/interchange/foreign_file.h"
+#include "scenarios/interchange/documents/foreign_file.h"
 #include "scenarios/interchange/imported.h"
 
 namespace trainyard {

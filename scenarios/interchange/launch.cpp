@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "model/program/rank_layout.h"
-#include "scenarios/interchange/shell_text.h"
+#include "scenarios/interchange/shell/text.h"
 #include "scenarios/json/json_document.h"
 
 namespace trainyard {

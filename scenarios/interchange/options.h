@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "model/expected.h"
-#include "scenarios/interchange/foreign_file.h"
+#include "scenarios/interchange/documents/foreign_file.h"
 #include "scenarios/json/json_document.h"
 
 namespace trainyard {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "scenarios/fields/place.h"
-#include "scenarios/interchange/foreign_file.h"
+#include "scenarios/interchange/documents/foreign_file.h"
 #include "scenarios/json/file.h"
 #include "scenarios/json/json_document.h"
 

@@ -8,7 +8,7 @@
 
 #include "planner/planner.h"
 #include "scenarios/sweep/point_reader.h"
-#include "scenarios/sweep/point_row.h"
+#include "scenarios/sweep/results/point_row.h"
 #include "scenarios/sweep/run_sweep.h"
 
 namespace trainyard {

@@ -7,9 +7,9 @@
 #include <functional>
 #include <string>
 
-#include "scenarios/sweep/lease_queue.h"
-#include "scenarios/sweep/store.h"
+#include "scenarios/sweep/results/store.h"
 #include "scenarios/sweep/sweep.h"
+#include "scenarios/sweep/workers/lease_queue.h"
 
 namespace trainyard {
 

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <thread>
 
-#include "scenarios/sweep/result_file.h"
-#include "scenarios/sweep/row_json.h"
+#include "scenarios/sweep/results/result_file.h"
+#include "scenarios/sweep/results/row_json.h"
 #include "tests/support/random_cases.h"
 
 extern char** environ;

@@ -16,7 +16,7 @@
 #include "gui/pages/sweep_page.h"
 #include "gui/presenters/document/scenario_document.h"
 #include "gui/presenters/sweep/sweep_run.h"
-#include "scenarios/sweep/result_file.h"
+#include "scenarios/sweep/results/result_file.h"
 #include "scenarios/sweep/run_sweep.h"
 #include "tests/gui/window.h"
 

@@ -16,7 +16,7 @@
 #include "scenarios/question.h"
 #include "scenarios/scenario.h"
 #include "scenarios/sweep/answer.h"
-#include "scenarios/sweep/row_json.h"
+#include "scenarios/sweep/results/row_json.h"
 #include "scenarios/write/estimate.h"
 #include "scenarios/write/goodput.h"
 #include "scenarios/write/groups.h"

@@ -7,7 +7,7 @@
 
 #include "gui/presenters/text.h"
 #include "model/units.h"
-#include "scenarios/sweep/point_row.h"
+#include "scenarios/sweep/results/point_row.h"
 #include "scenarios/text/readable.h"
 
 namespace trainyard {

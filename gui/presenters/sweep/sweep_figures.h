@@ -1,5 +1,5 @@
-// The figures of a sweep's points (scenarios/sweep/point_row.h) as people read them: what each is
-// called, and its values with their unit.
+// The figures of a sweep's points (scenarios/sweep/results/point_row.h) as people read them: what
+// each is called, and its values with their unit.
 #pragma once
 
 #include <QString>

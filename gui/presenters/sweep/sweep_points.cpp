@@ -11,7 +11,7 @@
 #include "gui/presenters/text.h"
 #include "scenarios/json/file.h"
 #include "scenarios/json/quantity.h"
-#include "scenarios/sweep/result_file.h"
+#include "scenarios/sweep/results/result_file.h"
 #include "scenarios/sweep/swept_keys.h"
 #include "scenarios/text/readable.h"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "model/expected.h"
-#include "scenarios/sweep/point_row.h"
+#include "scenarios/sweep/results/point_row.h"
 
 namespace trainyard {
 

@@ -10,8 +10,8 @@
 #include "gui/presenters/text.h"
 #include "scenarios/json/output_file.h"
 #include "scenarios/sweep/point_reader.h"
+#include "scenarios/sweep/results/store.h"
 #include "scenarios/sweep/run_sweep.h"
-#include "scenarios/sweep/store.h"
 #include "scenarios/text/readable.h"
 
 namespace trainyard {

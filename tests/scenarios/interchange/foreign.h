@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "scenarios/interchange/foreign_file.h"
+#include "scenarios/interchange/documents/foreign_file.h"
 
 namespace trainyard {
 

@@ -7,7 +7,7 @@
 
 #include "scenarios/interchange/accelerate.h"
 #include "scenarios/interchange/deepspeed.h"
-#include "scenarios/interchange/megatron.h"
+#include "scenarios/interchange/megatron/megatron.h"
 #include "tests/scenarios/interchange/foreign.h"
 #include "tests/scenarios/interchange/plans.h"
 

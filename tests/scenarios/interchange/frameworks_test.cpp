@@ -4,7 +4,7 @@
 
 #include "scenarios/interchange/accelerate.h"
 #include "scenarios/interchange/deepspeed.h"
-#include "scenarios/interchange/torchtitan.h"
+#include "scenarios/interchange/torchtitan/torchtitan.h"
 #include "tests/scenarios/interchange/foreign.h"
 #include "tests/scenarios/interchange/plans.h"
 

@@ -1,4 +1,4 @@
-#include "scenarios/interchange/known_hardware.h"
+#include "scenarios/interchange/hardware/known_hardware.h"
 
 #include <gtest/gtest.h>
 

@@ -6,12 +6,12 @@
 
 #include "scenarios/interchange/accelerate.h"
 #include "scenarios/interchange/deepspeed.h"
-#include "scenarios/interchange/megatron.h"
+#include "scenarios/interchange/documents/toml.h"
+#include "scenarios/interchange/documents/yaml.h"
+#include "scenarios/interchange/megatron/megatron.h"
 #include "scenarios/interchange/scenario_draft.h"
-#include "scenarios/interchange/shell_text.h"
-#include "scenarios/interchange/toml_document.h"
-#include "scenarios/interchange/torchtitan.h"
-#include "scenarios/interchange/yaml_document.h"
+#include "scenarios/interchange/shell/text.h"
+#include "scenarios/interchange/torchtitan/torchtitan.h"
 #include "tests/scenarios/interchange/foreign.h"
 
 namespace trainyard {

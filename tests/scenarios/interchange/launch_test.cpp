@@ -10,8 +10,8 @@
 #include <set>
 #include <sstream>
 
-#include "scenarios/interchange/megatron.h"
-#include "scenarios/interchange/shell_text.h"
+#include "scenarios/interchange/megatron/megatron.h"
+#include "scenarios/interchange/shell/text.h"
 #include "tests/scenarios/interchange/plans.h"
 
 namespace trainyard {

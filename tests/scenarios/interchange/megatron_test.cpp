@@ -1,4 +1,4 @@
-#include "scenarios/interchange/megatron.h"
+#include "scenarios/interchange/megatron/megatron.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -4,7 +4,7 @@
 
 #include <tuple>
 
-#include "scenarios/interchange/megatron.h"
+#include "scenarios/interchange/megatron/megatron.h"
 #include "tests/scenarios/interchange/foreign.h"
 #include "tests/scenarios/interchange/plans.h"
 

@@ -1,4 +1,4 @@
-#include "scenarios/interchange/nccl_tests.h"
+#include "scenarios/interchange/hardware/nccl_tests.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

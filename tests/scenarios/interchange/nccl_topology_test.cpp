@@ -1,4 +1,4 @@
-#include "scenarios/interchange/nccl_topology.h"
+#include "scenarios/interchange/hardware/nccl_topology.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

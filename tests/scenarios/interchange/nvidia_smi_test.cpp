@@ -1,4 +1,4 @@
-#include "scenarios/interchange/nvidia_smi.h"
+#include "scenarios/interchange/hardware/nvidia_smi.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,11 +1,10 @@
 // Scripts as people write them for Megatron-LM: strings and arrays of arguments, arithmetic,
 // branches. Every expected text is what bash makes of the script, but for commands, loops and what
 // is not set.
-#include "scenarios/interchange/shell_script.h"
-
 #include <gmock/gmock.h>
 
-#include "scenarios/interchange/shell_arithmetic.h"
+#include "scenarios/interchange/shell/arithmetic.h"
+#include "scenarios/interchange/shell/script.h"
 #include "tests/scenarios/interchange/foreign.h"
 
 namespace trainyard {

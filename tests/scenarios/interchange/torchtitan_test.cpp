@@ -1,6 +1,6 @@
 // torchtitan's pipelines, chunk by chunk, and what its release 0.2.0 asks of a configuration
 // (torchtitan/config/job_config.py, torchtitan/distributed/pipeline_parallel.py).
-#include "scenarios/interchange/torchtitan.h"
+#include "scenarios/interchange/torchtitan/torchtitan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

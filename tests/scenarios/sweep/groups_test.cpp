@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "scenarios/sweep/answer.h"
-#include "scenarios/sweep/report.h"
+#include "scenarios/sweep/report/report.h"
 #include "tests/scenarios/sweep/sweeps.h"
 
 namespace trainyard {

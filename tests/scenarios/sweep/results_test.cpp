@@ -3,10 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "scenarios/sweep/database.h"
-#include "scenarios/sweep/difference.h"
-#include "scenarios/sweep/report.h"
-#include "scenarios/sweep/summary.h"
+#include "scenarios/sweep/report/report.h"
+#include "scenarios/sweep/results/database.h"
+#include "scenarios/sweep/results/difference.h"
+#include "scenarios/sweep/results/summary.h"
 #include "tests/scenarios/sweep/sweeps.h"
 
 namespace trainyard {

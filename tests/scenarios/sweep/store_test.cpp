@@ -1,5 +1,5 @@
 // The result file: what is in it does not depend on threads or interruptions.
-#include "scenarios/sweep/store.h"
+#include "scenarios/sweep/results/store.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "scenarios/sweep/database.h"
-#include "scenarios/sweep/lease_queue.h"
-#include "scenarios/sweep/result_file.h"
+#include "scenarios/sweep/results/database.h"
+#include "scenarios/sweep/results/result_file.h"
+#include "scenarios/sweep/workers/lease_queue.h"
 #include "tests/scenarios/sweep/sweeps.h"
 
 namespace trainyard {

@@ -6,8 +6,8 @@
 
 #include <fstream>
 
-#include "scenarios/sweep/result_file.h"
-#include "scenarios/sweep/row_json.h"
+#include "scenarios/sweep/results/result_file.h"
+#include "scenarios/sweep/results/row_json.h"
 
 namespace trainyard {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/sweep/results/store.h"
 #include "scenarios/sweep/run_sweep.h"
-#include "scenarios/sweep/store.h"
 #include "scenarios/sweep/sweep.h"
 
 namespace trainyard {

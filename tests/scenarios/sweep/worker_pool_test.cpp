@@ -1,7 +1,5 @@
 // Workers that answer what they were not asked, and those who do not know the secret of the
 // listener.
-#include "scenarios/sweep/worker_pool.h"
-
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,8 +14,9 @@
 #include <thread>
 
 #include "scenarios/sweep/answer.h"
-#include "scenarios/sweep/lease_queue.h"
-#include "scenarios/sweep/remote_workers.h"
+#include "scenarios/sweep/workers/lease_queue.h"
+#include "scenarios/sweep/workers/pool.h"
+#include "scenarios/sweep/workers/remote.h"
 #include "tests/scenarios/sweep/sweeps.h"
 
 namespace trainyard {

@@ -1,0 +1,14 @@
+// YAML as a JSON value. Configurations are plain trees: an anchor, an alias or a tag is refused, so
+// that no alias can grow; at most 1 MiB, 100,000 values, nested at most 64 deep. Plain scalars are
+// read as PyYAML does (YAML 1.1: yes and on are true).
+#pragma once
+
+#include "scenarios/interchange/documents/foreign_file.h"
+#include "scenarios/json/json_document.h"
+
+namespace trainyard {
+
+// Errors name the line.
+Expected<Json> parse_yaml(const ForeignFile& file);
+
+}  // namespace trainyard

@@ -1,0 +1,330 @@
+#include "scenarios/interchange/hardware/nccl_topology.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/pending/disjoint_sets.hpp>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <set>
+#include <unordered_set>
+
+#include "scenarios/interchange/documents/xml.h"
+#include "scenarios/json/json_document.h"
+
+namespace trainyard {
+namespace {
+
+constexpr std::string_view kSwitchClass = "0x068000";  // an NVSwitch, as the class of a PCI device
+
+struct Accelerator {
+  std::string_view pci_id;
+  double transfers = 0;  // GT/s of a lane
+  int lanes = 0;
+  int sm = 0;
+  bool measured = false;  // NCCL dumped it, having looked for links: by hand nobody adds numbers
+  int links = 0;
+  bool switched = false;
+  std::string_view bus_id;
+  std::vector<std::string_view> targets;  // of its links: bus ids of GPUs or switches
+};
+
+struct NicPort {
+  std::string name;
+  BytesPerSecond bandwidth;  // 0: not said
+  double transfers = 0;
+  int lanes = 0;
+};
+
+struct Machine {
+  std::vector<Accelerator> accelerators;
+  std::vector<NicPort> ports;
+  int hosts = 1;
+};
+
+// Number at the start of "16.0 GT/s PCIe"; 0: none that a bus has.
+double leading_number(std::string_view text) {
+  double value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value > 0 && value <= 1000 ? value : 0;
+}
+
+class TopologyReader {
+ public:
+  explicit TopologyReader(const ForeignFile& file) : file_(file) {}
+
+  Expected<Machine> read(const pugi::xml_document& document) {
+    const pugi::xml_node system = document.child("system");
+    if (!system) return file_.error("found no <system>; allowed: an NCCL topology");
+    std::string first_host;
+    std::set<std::string> hosts;
+    for (const pugi::xml_node cpu : system.children("cpu")) {
+      const std::string host = cpu.attribute("host_hash").value();
+      if (hosts.empty()) first_host = host;
+      hosts.insert(host);
+      if (host != first_host) continue;
+      for (const pugi::xml_node child : cpu.children()) visit(child, {});
+    }
+    machine_.hosts = static_cast<int>(std::max(hosts.size(), std::size_t{1}));
+    if (error_) return tl::unexpected(*error_);
+    if (machine_.accelerators.empty()) {
+      return error_at(file_, system,
+                      "found no GPU; allowed: one or more (a <gpu>, or a <pci> of class 0x0302)");
+    }
+    if (auto fits = check_size(system); !fits) return tl::unexpected(fits.error());
+    return std::move(machine_);
+  }
+
+ private:
+  struct Slot {
+    double transfers = 0;
+    int lanes = 0;
+  };
+
+  // What a node document can say.
+  Expected<void> check_size(pugi::xml_node system) {
+    constexpr std::size_t kMostOfHost = 10'000;
+    constexpr std::size_t kMostInDomain = 1'000'000;
+    const std::size_t gpus = machine_.accelerators.size();
+    const auto hosts = static_cast<std::size_t>(machine_.hosts);
+    if (gpus <= kMostOfHost && hosts * gpus <= kMostInDomain) return {};
+    return error_at(file_, system,
+                    fmt::format("found {} host{} of {} GPUs; allowed: at most {} GPUs a host and "
+                                "{} in all",
+                                hosts, hosts == 1 ? "" : "s", gpus, kMostOfHost, kMostInDomain));
+  }
+
+  // A whole number, 0 where the attribute is not there.
+  int whole(pugi::xml_node node, const char* name, int most) {
+    const pugi::xml_attribute attribute = node.attribute(name);
+    if (!attribute) return 0;
+    const std::string_view text = attribute.value();
+    int value = 0;
+    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
+    const bool fits = parsed.ec == std::errc() && parsed.ptr == text.data() + text.size() &&
+                      value >= 0 && value <= most;
+    if (fits) return value;
+    if (!error_) {
+      error_ = error_at(file_, node,
+                        fmt::format("found {}=\"{}\"; allowed: a whole number from 0 to {}", name,
+                                    shown_inside(text), most))
+                   .value();
+    }
+    return 0;
+  }
+
+  static std::string shown_inside(std::string_view text) {
+    const std::string quoted = shown(text);
+    return quoted.substr(1, quoted.size() - 2);
+  }
+
+  void visit(pugi::xml_node node, Slot slot) {
+    const std::string_view name = node.name();
+    if (name == "net") {
+      add_port(node, slot);
+    } else if (name == "nic") {
+      for (const pugi::xml_node child : node.children()) visit(child, slot);
+    } else if (name == "pci") {
+      visit_pci(node);
+    }
+  }
+
+  void visit_pci(pugi::xml_node node) {
+    const Slot slot{leading_number(node.attribute("link_speed").value()),
+                    whole(node, "link_width", 64)};
+    const std::string_view type = node.attribute("class").value();
+    if (type.starts_with("0x0302") || type.starts_with("0x0300")) {
+      add_accelerators(node, slot);
+    } else if (type.starts_with("0x02") && !node.child("nic")) {
+      machine_.ports.push_back({node.attribute("busid").value(), {}, slot.transfers, slot.lanes});
+    } else {
+      for (const pugi::xml_node child : node.children()) visit(child, slot);
+    }
+  }
+
+  void add_accelerators(pugi::xml_node node, Slot slot) {
+    Accelerator accelerator{.pci_id = node.attribute("device").value(),
+                            .transfers = slot.transfers,
+                            .lanes = slot.lanes,
+                            .bus_id = node.attribute("busid").value()};
+    const pugi::xml_node gpu = node.child("gpu");
+    accelerator.measured = gpu && !accelerator.pci_id.empty();
+    accelerator.sm = whole(gpu, "sm", 1000);
+    for (const pugi::xml_node link : gpu.children("nvlink")) {
+      const int count = whole(link, "count", 1000);
+      if (count == 0) continue;
+      accelerator.links += count;
+      accelerator.targets.emplace_back(link.attribute("target").value());
+      accelerator.switched |= link.attribute("tclass").value() == kSwitchClass;
+    }
+    machine_.accelerators.push_back(std::move(accelerator));
+  }
+
+  // A port may be listed once under every CPU. Speed is in Mbit/s.
+  void add_port(pugi::xml_node node, Slot slot) {
+    NicPort port{node.attribute("name").value(),
+                 BytesPerSecond(whole(node, "speed", 100'000'000) * 1e6 / 8), slot.transfers,
+                 slot.lanes};
+    if (names_.insert(port.name).second) machine_.ports.push_back(std::move(port));
+  }
+
+  const ForeignFile& file_;
+  Machine machine_;
+  std::unordered_set<std::string> names_;  // of ports
+  std::optional<Error> error_;
+};
+
+const KnownDevice& guess_of(const Accelerator& accelerator, std::string& why) {
+  if (const auto* device = device_of_pci_id(accelerator.pci_id)) return *device;
+  if (const auto* device = device_of_sm(accelerator.sm)) {
+    why = fmt::format("the first of the catalog with compute capability sm {}", accelerator.sm);
+    return *device;
+  }
+  const auto* device = device_of_pcie(accelerator.transfers);
+  why = fmt::format("the file names none; the usual one at {:.4g} GT/s of PCIe",
+                    accelerator.transfers);
+  return device != nullptr ? *device : *known_device("a100-sxm-80gb");
+}
+
+// Most GPUs that NVLinks join with each other, over GPUs or switches.
+int largest_island(const Machine& machine) {
+  std::map<std::string_view, std::size_t> places;  // of bus ids
+  const auto place_of = [&](std::string_view bus_id) {
+    return places.try_emplace(bus_id, places.size()).first->second;
+  };
+  std::size_t most = 0;  // of bus ids
+  for (const Accelerator& gpu : machine.accelerators) most += 1 + gpu.targets.size();
+  boost::disjoint_sets_with_storage<> sets(most);
+  for (const Accelerator& gpu : machine.accelerators) {
+    for (const std::string_view target : gpu.targets) {
+      sets.union_set(place_of(gpu.bus_id), place_of(target));
+    }
+  }
+  std::map<std::size_t, int> sizes;
+  int largest = 0;
+  for (const Accelerator& gpu : machine.accelerators) {
+    largest = std::max(largest, ++sizes[sets.find_set(place_of(gpu.bus_id))]);
+  }
+  return largest;
+}
+
+// Of its slot; `why` is noted where that is no plain matter. Empty: the dump has no NVLink.
+void take_pcie(const Accelerator& slot, std::string_view why, ImportedNode& imported) {
+  if (slot.transfers == 0 || slot.lanes == 0) {
+    return assume_pcie(imported, why.empty() ? "the file has no NVLink and no PCIe speed" : why);
+  }
+  IntraNode& intra = imported.node.intra;
+  intra.kind = IntraNodeKind::pcie;
+  intra.bandwidth = pcie_bandwidth(slot.transfers, slot.lanes);
+  if (why.empty()) return;
+  imported.assumptions.push_back(
+      fmt::format("{}: PCIe of {:.4g} GB/s, the slots'", why, intra.bandwidth.value() / 1e9));
+}
+
+void read_intra(const Machine& machine, const KnownDevice* device, ImportedNode& imported) {
+  IntraNode& intra = imported.node.intra;
+  const auto fewest = std::ranges::min_element(machine.accelerators, {}, &Accelerator::links);
+  const auto most = std::ranges::max_element(machine.accelerators, {}, &Accelerator::links);
+  const BytesPerSecond per_link =
+      device != nullptr && device->nvlinks > 0 ? device->link_bandwidth : BytesPerSecond(25e9);
+  const auto gpus = static_cast<int>(machine.accelerators.size());
+  if (const int island = largest_island(machine); island < gpus && most->links > 0) {
+    return take_pcie(*fewest, islands_in_words(island, gpus), imported);
+  }
+  if (fewest->links != most->links) {
+    imported.assumptions.push_back(
+        fmt::format("the GPUs have {} to {} NVLinks: all are taken to have the fewest",
+                    fewest->links, most->links));
+  }
+  if (fewest->links > 0) {
+    intra.kind = fewest->switched ? IntraNodeKind::nvswitch : IntraNodeKind::nvlink_mesh;
+    intra.bandwidth = fewest->links * per_link;
+    return;
+  }
+  const bool unknown = !fewest->measured && device != nullptr && device->nvlinks > 0;
+  if (unknown) {
+    intra.kind = device->sm < 80 ? IntraNodeKind::nvlink_mesh : IntraNodeKind::nvswitch;
+    intra.bandwidth = imported.node.device.link_bandwidth;
+    imported.assumptions.push_back(
+        fmt::format("the file has no NVLinks, which NCCL finds at run time: {} of {:.4g} GB/s",
+                    device->nvlinks, per_link.value() / 1e9));
+    return;
+  }
+  take_pcie(*fewest, {}, imported);
+}
+
+// The usual NIC that a PCIe slot can feed.
+BytesPerSecond nic_of_slot(const NicPort& port) {
+  const BytesPerSecond slot = pcie_bandwidth(port.transfers, port.lanes);
+  for (const double gigabits : {800.0, 400.0, 200.0, 100.0}) {
+    if (slot >= BytesPerSecond(gigabits * 1e9 / 8)) return BytesPerSecond(gigabits * 1e9 / 8);
+  }
+  return BytesPerSecond(100e9 / 8);
+}
+
+void read_ports(const Machine& machine, ImportedNode& imported) {
+  Node& node = imported.node;
+  if (machine.ports.empty()) {
+    node.nics = 1;
+    node.nic_bandwidth = BytesPerSecond(100e9 / 8);
+    imported.assumptions.emplace_back("the file has no network port: one of 100 Gbit/s");
+    return;
+  }
+  const auto fastest = std::ranges::max_element(machine.ports, {}, &NicPort::bandwidth);
+  node.nics =
+      static_cast<int>(std::ranges::count(machine.ports, fastest->bandwidth, &NicPort::bandwidth));
+  node.nic_bandwidth = fastest->bandwidth;
+  if (fastest->bandwidth.value() == 0) {
+    node.nic_bandwidth = nic_of_slot(machine.ports.front());
+    imported.assumptions.push_back(
+        fmt::format("the file has no speed of a port: {:.4g} Gbit/s, what the slots feed",
+                    node.nic_bandwidth.value() * 8 / 1e9));
+  }
+  const auto slower = machine.ports.size() - static_cast<std::size_t>(node.nics);
+  if (slower > 0) {
+    imported.assumptions.push_back(
+        fmt::format("{} slower network port{} not used", slower, slower == 1 ? " is" : "s are"));
+  }
+}
+
+}  // namespace
+
+Expected<ImportedNode> nccl_topology_node(const ForeignFile& file,
+                                          const std::optional<NamedDevice>& device) {
+  const auto document = parse_xml(file);
+  if (!document) return tl::unexpected(document.error());
+  const auto machine = TopologyReader(file).read(**document);
+  if (!machine) return tl::unexpected(machine.error());
+  ImportedNode imported;
+  imported.node.name = file.stem;
+  imported.node.devices = static_cast<int>(machine->accelerators.size());
+  std::string why;
+  const KnownDevice& guess = guess_of(machine->accelerators.front(), why);
+  choose_device(imported, device, guess, why);
+  const KnownDevice* known = known_device(imported.device);
+  read_intra(*machine, known, imported);
+  read_ports(*machine, imported);
+  if (machine->hosts > 1) {
+    imported.node.nvlink_domain = machine->hosts * imported.node.devices;
+    imported.assumptions.push_back(
+        fmt::format("{} hosts share one NVLink domain: the node is the first", machine->hosts));
+  }
+  return imported;
+}
+
+Expected<Imported> import_nccl_topology(const std::filesystem::path& path,
+                                        const std::string& device) {
+  const auto named = named_device(device);
+  if (!named) return tl::unexpected(named.error());
+  const auto file = read_foreign_file(path);
+  if (!file) return tl::unexpected(file.error());
+  const auto node = nccl_topology_node(*file, *named);
+  if (!node) return tl::unexpected(node.error());
+  return Imported{node_document(*node, fmt::format("NCCL topology {}", file->name)),
+                  node_summary(*node),
+                  node->assumptions,
+                  {}};
+}
+
+}  // namespace trainyard

@@ -1,0 +1,12 @@
+// The report of a sweep as JSON (`report/1`): what it was computed from, and every point with its
+// baselines.
+#pragma once
+
+#include "scenarios/json/output_file.h"
+#include "scenarios/sweep/report/report.h"
+
+namespace trainyard {
+
+Expected<void> write_report_json(SweepReport& report, OutputFile& out);
+
+}  // namespace trainyard

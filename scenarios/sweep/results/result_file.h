@@ -1,0 +1,72 @@
+// Reads the result file of a sweep, finished or not.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scenarios/sweep/references.h"
+#include "scenarios/sweep/results/database.h"
+#include "scenarios/sweep/results/point_row.h"
+
+namespace trainyard {
+
+inline constexpr int kApplicationId = 0x54724179;  // "TrAy": what `file` and SQLite know it by
+
+// Whether the database has the schema of docs/sweeps.md, of this version.
+Expected<void> check_result_file(Database& database);
+
+struct SessionRecord {
+  std::string version, host, started;
+  std::int64_t workers = 0, points = 0;
+};
+
+// Of table `points`, in the order in which rows are read and written here.
+std::string columns_of_points();
+
+PointStatus status_of(std::string_view name);
+
+struct StatusCounts {
+  std::array<std::int64_t, kStatusNames.size()> counts{};
+
+  std::int64_t of(PointStatus status) const { return counts[static_cast<std::size_t>(status)]; }
+};
+
+struct RowQuery {
+  std::optional<PointStatus> status;  // absent: all
+  std::string_view order = "point";   // SQL
+  std::int64_t limit = -1;            // negative: all
+};
+
+class ResultFile {
+ public:
+  static Expected<ResultFile> open(const std::filesystem::path& file);
+
+  const std::filesystem::path& file() const { return file_; }
+  // What `sweep` says under the key; empty: nothing.
+  const std::string& said(const std::string& key) const;
+  Expected<std::vector<SweepInput>> inputs();
+  Expected<std::vector<SessionRecord>> sessions();
+  Expected<StatusCounts> counts();
+  // Whether every row is of one of `points` points; the error is complete.
+  Expected<void> check_points(std::int64_t points);
+
+  // Rows one after another, until `use` says false.
+  Expected<void> each(const RowQuery& query, const std::function<bool(const PointRow&)>& use);
+
+ private:
+  ResultFile(std::filesystem::path file, Database database)
+      : file_(std::move(file)), database_(std::move(database)) {}
+
+  std::filesystem::path file_;
+  Database database_;
+  std::map<std::string, std::string> said_;
+};
+
+}  // namespace trainyard
