@@ -138,10 +138,17 @@ int nodes_per_domain(const Cluster& cluster) {
   if (cluster.intra.kind != IntraNodeKind::nvswitch) return 1;
   const int most = std::max(1, cluster.nvlink_domain / cluster.devices_per_node);
   if (cluster.nodes <= most) return cluster.nodes;
+  int best = most;
+  int fewest = 0;  // nodes that one of the domains has
   for (int nodes = most; 2 * nodes > most; --nodes) {
-    if (cluster.nodes % nodes == 0) return nodes;
+    const int rest = cluster.nodes % nodes;
+    if (rest == 0) return nodes;
+    if (rest > fewest) {
+      best = nodes;
+      fewest = rest;
+    }
   }
-  return most;
+  return best;
 }
 
 int nodes_below_leaf(const Cluster& cluster) {

@@ -25,8 +25,8 @@ DragonflyShape dragonfly_shape(const Cluster& cluster);
 
 // Nodes below one leaf: whole NVLink domains, so that the hierarchy nests.
 int nodes_below_leaf(const Cluster& cluster);
-// Nodes of one NVLink domain: the most that fit, in equal segments where that wastes less than half
-// of a domain.
+// Nodes of one NVLink domain: the most that fit, in equal segments, or in such that leave the last
+// one the most nodes (41: 14, 14 and 13), where that wastes less than half of a domain.
 int nodes_per_domain(const Cluster& cluster);
 
 // One line on a fabric that cannot be: a torus of another number of nodes, a dragonfly with more

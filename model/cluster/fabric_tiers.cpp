@@ -102,6 +102,13 @@ DeviceNics device_nics(const Cluster& cluster) {
   return {devices % nics == 0 ? sharing : 1, nic / sharing, nic};
 }
 
+bool has_unlike_nics(const Cluster& cluster) {
+  const int devices = cluster.devices_per_node;
+  const int nics = cluster.inter.nics_per_node;
+  if (nics == 0 || cluster.intra.kind == IntraNodeKind::pcie) return false;
+  return nics % devices != 0 && devices % nics != 0;
+}
+
 // All but what the graph of the cluster tells.
 FabricTiers tiers_without_links(const Cluster& cluster) {
   FabricTiers tiers;
@@ -110,6 +117,7 @@ FabricTiers tiers_without_links(const Cluster& cluster) {
   tiers.small_latency = cluster.inter.small_latency;
   tiers.small_share = cluster.inter.small_share;
   tiers.nics = device_nics(cluster);
+  tiers.unlike_nics = has_unlike_nics(cluster);
   tiers.rails = cluster.inter.kind == InterNodeKind::rail;
   return tiers;
 }

@@ -28,10 +28,15 @@ BytesPerSecond passed_out(const FabricTiers& tiers, const GroupLinks& links, Byt
   return used * ring;
 }
 
+// Whether members and their siblings have unlike shares of the NICs of a domain.
+bool shares_unlike(const FabricTiers& tiers, GroupShape group) {
+  return tiers.unlike_nics || straddles(group, tiers.tiers.front().ranks);
+}
+
 // Nothing: the tiers know it all.
 const GroupRates* counted_rates(const FabricTiers& tiers, GroupShape group, int members) {
   if (tiers.routed != nullptr) return &tiers.routed->rates(group, members);
-  if (tiers.straddling == nullptr || !straddles(group, tiers.tiers.front().ranks)) return nullptr;
+  if (tiers.straddling == nullptr || !shares_unlike(tiers, group)) return nullptr;
   return tiers.straddling->rates(group, members);
 }
 
@@ -108,7 +113,7 @@ GroupLinks group_links(const FabricTiers& tiers, GroupShape group) {
 
   const bool leaves = members < size;
   const GroupRates* counted = leaves ? counted_rates(tiers, group, members) : nullptr;
-  const bool straddling = counted != nullptr && straddles(group, tiers.tiers.front().ranks);
+  const bool straddling = counted != nullptr && shares_unlike(tiers, group);
   Passed passed = passed_by_tiers(tiers, group, straddling, links);
   if (straddling) {
     passed = least(passed, counted_out(tiers, *counted, members));

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <utility>
 
+#include "model/cluster/lanes.h"
 #include "model/cluster/straddling_groups.h"
 #include "model/cluster/topology_graph.h"
 
@@ -39,6 +40,7 @@ GroupRouter::GroupRouter(const Cluster& cluster, const TopologyGraph& graph,
       out_of_domain_(1 / tiers.tiers.front().way_out.value()),
       out_alone_(1 / tiers.nics.alone.value()),
       one_link_(tiers.one_link),
+      unlike_nics_(tiers.unlike_nics),
       routes_(cluster, graph),
       even_routes_(evenly_routed(cluster), graph) {
   for (const auto edge : boost::make_iterator_range(edges(graph))) {
@@ -89,12 +91,16 @@ std::span<const GroupRouter::Nic> GroupRouter::nics_of(int rank) const {
   return std::span(nics_).subspan(first, first_nic_[static_cast<std::size_t>(rank) + 1] - first);
 }
 
+// Each once, whoever shares it.
 std::vector<GroupRouter::Nic> GroupRouter::nics_of(Ranks ranks) const {
   std::vector<Nic> all;
   for (const int rank : ranks) {
     const auto own = nics_of(rank);
     all.insert(all.end(), own.begin(), own.end());
   }
+  std::ranges::sort(all, {}, &Nic::vertex);
+  const auto again = std::ranges::unique(all, {}, &Nic::vertex);
+  all.erase(again.begin(), again.end());
   return all;
 }
 
@@ -174,12 +180,10 @@ bool GroupRouter::fold_link(std::int32_t link, std::int32_t first) {
 }
 
 GroupRates GroupRouter::compute(GroupShape shape, int members) {
-  straddling_ = straddles(shape, ranks_per_domain_);
+  straddling_ = unlike_nics_ || straddles(shape, ranks_per_domain_);
   Siblings groups = siblings(shape);
   fold(groups);
-  for (std::size_t i = 0; i < groups.count(); ++i) {
-    send_ring(groups[i], members_of_runs(groups[i], members));
-  }
+  for (std::size_t i = 0; i < groups.count(); ++i) send_ring(groups[i]);
   GroupRates rates{.ring = rate(1, finish()), .passing = {}, .all_to_all = {}, .times = {}};
   for (std::size_t i = 0; i < groups.count(); ++i) pass_on(groups[i], members);
   rates.passing = rate(1, finish());
@@ -229,7 +233,7 @@ std::optional<CrossingTimes> GroupRouter::crossing_times(const Siblings& groups,
   times.trees = trees_time(groups, members);
   times.sums = std::max(out_of_domain_,
                         round_time(groups, members, shift_hops(all, 1), Sending::between_switches));
-  if (kind_ == InterNodeKind::rail && straddling_) {
+  if (unlike_nics_ || (kind_ == InterNodeKind::rail && straddling_)) {
     times.lanes = round_time(groups, members, shift_hops(all, 1), Sending::every_member);
   }
   return in_the_mean(times, all, members);
@@ -297,23 +301,21 @@ void GroupRouter::send_own(int from, int to, double bytes) {
   load_switches(nics_of(leaving), nics_of(to), bytes);
 }
 
-// A sibling may lie in larger blocks than all of them have in common.
-int GroupRouter::members_of_runs(Ranks group, int members) const {
-  int common = 0;
-  for (std::size_t first = 0, end = 0; first < group.size() && common != members; first = end) {
-    while (end < group.size() && domain_of(group[end]) == domain_of(group[first])) ++end;
-    common = std::gcd(common, static_cast<int>(end - first));
-  }
-  return common;
+// The members from `first` on that share its domain.
+GroupRouter::Ranks GroupRouter::run_from(Ranks group, std::size_t first) const {
+  std::size_t end = first;
+  while (end < group.size() && domain_of(group[end]) == domain_of(group[first])) ++end;
+  return group.subspan(first, end - first);
 }
 
-// Each block of members that share a domain sends on over all their NICs.
-void GroupRouter::send_ring(Ranks group, int members) {
-  const auto block = static_cast<std::size_t>(members);
-  for (std::size_t first = 0; first < group.size(); first += block) {
-    const std::size_t next = (first + block) % group.size();
-    if (domain_of(group[first]) == domain_of(group[next])) continue;
-    send(nics_of(group.subspan(first, block)), nics_of(group.subspan(next, block)), 1);
+// All members in a row that share a domain send on over all their NICs.
+void GroupRouter::send_ring(Ranks group) {
+  for (std::size_t first = 0; first < group.size();) {
+    const Ranks run = run_from(group, first);
+    first += run.size();
+    const Ranks next = run_from(group, first % group.size());
+    if (domain_of(run.front()) == domain_of(next.front())) continue;
+    send(nics_of(run), nics_of(next), 1);
   }
 }
 
@@ -465,30 +467,25 @@ void GroupRouter::send(std::span<const Nic> out, std::span<const Nic> in, double
   route_between();
 }
 
-// NIC i to NIC i, the shorter list in turn.
 void GroupRouter::load_nics(std::span<const Nic> out, std::span<const Nic> in, double bytes) {
-  const std::size_t lanes = std::max(out.size(), in.size());
-  const double share = bytes / static_cast<double>(lanes);
-  for (std::size_t lane = 0; lane < lanes; ++lane) {
-    add({out[lane % out.size()].link, share});
-    add({in[lane % in.size()].link ^ 1, share});
-  }
+  for_each_lane(out.size(), in.size(), [&](std::size_t from, std::size_t to, double share) {
+    add({out[from].link, share * bytes});
+    add({in[to].link ^ 1, share * bytes});
+  });
 }
 
 // The same between their switches; what does not depend on the NICs waits for route_between().
 void GroupRouter::load_switches(std::span<const Nic> out, std::span<const Nic> in, double bytes) {
-  const std::size_t lanes = std::max(out.size(), in.size());
-  const double share = bytes / static_cast<double>(lanes);
   uses_.clear();
-  for (std::size_t lane = 0; lane < lanes; ++lane) {
-    const Nic& leaving = out[lane % out.size()];
-    const Nic& arriving = in[lane % in.size()];
+  for_each_lane(out.size(), in.size(), [&](std::size_t from, std::size_t to, double share) {
+    const Nic& leaving = out[from];
+    const Nic& arriving = in[to];
     if (routes_.by_hash() && !counted_evenly_) {
-      routes_.append(leaving.vertex, arriving.vertex, share, uses_);
+      routes_.append(leaving.vertex, arriving.vertex, share * bytes, uses_);
     } else {
-      send_later({leaving.leaf, arriving.leaf, share});
+      send_later({leaving.leaf, arriving.leaf, share * bytes});
     }
-  }
+  });
   add(uses_);
 }
 

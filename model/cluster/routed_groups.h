@@ -94,8 +94,8 @@ class GroupRouter {
   void send_hop(Ranks group, int members, const TreeHop& hop, Sending sending);
   void send_own(int from, int to, double bytes);
 
-  int members_of_runs(Ranks group, int members) const;
-  void send_ring(Ranks group, int members);
+  Ranks run_from(Ranks group, std::size_t first) const;
+  void send_ring(Ranks group);
   void pass_on(Ranks group, int members);
   void send_all_to_all(Ranks group);
   void load_all_to_all(Ranks group);
@@ -121,10 +121,11 @@ class GroupRouter {
   double out_of_domain_ = 0;  // seconds of a byte that every member sends
   double out_alone_ = 0;      // … that one device alone does
   bool one_link_ = false;     // inside and out (FabricTiers)
+  bool unlike_nics_ = false;  // (FabricTiers)
   Routes routes_;
   Routes even_routes_;                  // of what is counted by switches
   bool counted_evenly_ = false;         // by those
-  bool straddling_ = false;             // the shape that is computed
+  bool straddling_ = false;             // the shape that is computed, or NICs are unlike
   std::vector<double> capacities_;      // by link
   std::vector<std::size_t> first_nic_;  // by rank
   std::vector<Nic> nics_;               // of each rank

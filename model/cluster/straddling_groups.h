@@ -27,7 +27,8 @@ class StraddlingGroups {
   // Requires: `tiers` are those of the cluster and have one.
   StraddlingGroups(Cluster cluster, const FabricTiers& tiers);
 
-  // Null: it repeats too late, and no smaller one stands for it. Requires: straddles().
+  // Null: it repeats too late, and no smaller one stands for it. Requires: straddles(), or that
+  // NICs are unlike.
   const GroupRates* rates(GroupShape shape, int members);
 
  private:

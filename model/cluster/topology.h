@@ -35,8 +35,8 @@ struct TopologyGraph;  // model/cluster/topology_graph.h, for those who walk ove
 
 // Vertices 0 … devices−1 are the devices in rank order. Linear in the number of devices.
 //
-// An NVLink domain that spans nodes (NVL72) is filled by equal segments of whole nodes where the
-// cluster divides into such (256 devices: four domains of 64), as schedulers place jobs.
+// An NVLink domain that spans nodes (NVL72) is filled by equal segments of whole nodes, as
+// schedulers place jobs (256 devices: four domains of 64), or nearly equal ones (nodes_per_domain).
 // A fat tree has all NICs of a node on one leaf; a rail-optimised fabric has NIC i of every node on
 // leaf i of its pod, and traffic between unlike indices changes rail inside the node. Leaves have
 // uplinks for as many nodes as they have room for, the part-filled last ones too. All spines are
@@ -85,8 +85,9 @@ struct FabricTiers {
   bool one_link = false;    // … a PCIe root: the link inside is the way out too
   std::vector<Tier> tiers;  // from the NVLink domain outwards; empty: one domain holds everything
   DeviceNics nics;
-  bool rails = false;     // what leaves by a NIC stays on the switches of its rail
-  Seconds small_latency;  // between domains, of the protocol for small messages
+  bool unlike_nics = false;  // some of a node's devices share one, or have more, than others
+  bool rails = false;        // what leaves by a NIC stays on the switches of its rail
+  Seconds small_latency;     // between domains, of the protocol for small messages
   double small_share = 0;
   std::shared_ptr<RoutedGroups> routed;          // where tiers do not tell all; else none
   std::shared_ptr<StraddlingGroups> straddling;  // of trees that are not routed; else none
@@ -113,8 +114,10 @@ FabricTiers fabric_tiers(const Cluster& cluster);
 // ranks all groups' last members are the senders: r·w with their ranks and `w` too.
 // Where group and subtree do not divide each other, the groups that straddle are unlike. Above
 // domains those that really cross the end of a subtree share its R·w (straddling()); what leaves a
-// domain is counted NIC by NIC (model/cluster/straddling_groups.h), in blocks of as many members as
-// every part of a group is made of (their greatest common divisor). That too is the second call.
+// domain is counted NIC by NIC (model/cluster/straddling_groups.h): a ring leaves by all NICs of
+// the members that it has met there, so that the domain with the fewest sets its rate; other
+// algorithms have blocks of as many members as every part of a group is made of (their greatest
+// common divisor). So it is where a node's devices have unlike NICs. That too is the second call.
 GroupLinks group_links(const FabricTiers& tiers, GroupShape group);
 
 }  // namespace trainyard

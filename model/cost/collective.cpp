@@ -150,13 +150,21 @@ OwnCurves own_curves(CollectiveOperation operation, int ranks, const CollectiveC
   return {neighbours(choice.curves, operation, ranks), choice.stretch};
 }
 
+// What a curve's bytes take on these links. In a mesh a few members have few of them between them,
+// whatever machine the curve comes from.
+Seconds moving_on(const GroupLinks& links, CollectiveOperation operation, int ranks, Bytes message,
+                  Seconds moving) {
+  const bool mesh = !links.switched && !links.one_link;
+  return mesh ? std::max(moving, wire_share(operation, ranks) * message / links.inside) : moving;
+}
+
 // The links with the rate inside a domain that the device's own collective attains there.
 GroupLinks with_attained_inside(CollectiveOperation operation, GroupLinks links, Bytes message,
                                 const CollectiveChoice& choice) {
   const int ranks = links.ranks_per_domain;
   const OwnCurves own = own_curves(operation, ranks, choice);
   if (ranks < 2 || !own.known()) return links;
-  const Seconds moving = own.at(ranks, message).moving;
+  const Seconds moving = moving_on(links, operation, ranks, message, own.at(ranks, message).moving);
   if (message <= Bytes(0) || moving <= Seconds(0)) return links;
   const BytesPerSecond attained = wire_share(operation, ranks) * message / moving;
   links.inside_pair *= attained / links.inside;
@@ -229,7 +237,8 @@ std::optional<CollectiveCost> measured(CollectiveOperation operation, const Grou
   const OwnCurves own = own_curves(operation, links.size, choice);
   if (!own.known()) return std::nullopt;
   const CurvePoint point = own.at(links.size, message);
-  return CollectiveCost{point.latency + point.moving, point.latency, nullptr};
+  const Seconds moving = moving_on(links, operation, links.size, message, point.moving);
+  return CollectiveCost{point.latency + moving, point.latency, nullptr};
 }
 
 // Requires: more than one rank. `latency` asks for the latency too.

@@ -21,8 +21,7 @@ std::vector<Transfer> shifted(const GroupLinks& links, int domains, int places, 
 }  // namespace
 
 TransferRound ring_round(const GroupLinks& links, int repeats, Bytes part) {
-  TransferRound round{
-      .repeats = repeats, .latency = ring_pace(links).latency, .way = Way::all_links};
+  TransferRound round{.repeats = repeats, .latency = ring_pace(links).latency, .way = Way::rings};
   for (int member = 0; member < links.size; ++member) {
     round.transfers.push_back({member, (member + 1) % links.size, part});
   }

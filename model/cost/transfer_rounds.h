@@ -21,7 +21,8 @@ struct Transfer {
 
 enum class Way {
   own_links,      // of the sender and of the receiver
-  all_links,      // of the members in their domains: as many rings side by side as there are links
+  all_links,      // of the members of both blocks
+  rings,          // of all members in a row in a domain: as many rings side by side
   switch_inside,  // up to the domain's switch and down again, to itself
   switch_across,  // the same over the fabric's first switch; to another, from its switch on
 };

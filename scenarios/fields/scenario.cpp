@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "model/cluster/fabric_shape.h"
 #include "scenarios/fields/documents.h"
 #include "scenarios/fields/reference.h"
 
@@ -231,11 +232,33 @@ std::string slow_links(const Cluster& cluster) {
       device.name, largest->gpus, reached.value() / 1e9, device.link_bandwidth.value() / 1e9);
 }
 
+// Empty: it has a table, or a node is one device.
+std::string unmeasured_links(const Cluster& cluster) {
+  if (!cluster.device.collectives.empty() || cluster.devices_per_node == 1) return {};
+  return fmt::format(
+      "nobody measured {}'s collectives: the formulas of the algorithms are used, on all of the "
+      "{:.4g} GB/s of its links; `trainyard fit` takes a table of yours",
+      cluster.device.name, cluster.intra.bandwidth.value() / 1e9);
+}
+
+// Of racks that a cluster does not fill (NVL72). Empty: all are full, or a node is one.
+std::string part_filled_domains(const Cluster& cluster) {
+  const int most = cluster.nvlink_domain / cluster.devices_per_node;
+  if (cluster.intra.kind != IntraNodeKind::nvswitch || cluster.nodes <= most) return {};
+  const int nodes = nodes_per_domain(cluster);
+  const int rest = cluster.nodes % nodes;
+  if (most <= 1 || (nodes == most && rest == 0)) return {};
+  const std::string last = rest == 0 ? "" : fmt::format(", the last one with {}", rest);
+  return fmt::format("NVLink domains, which have room for {} nodes, are filled with {} each{}",
+                     most, nodes, last);
+}
+
 void note_links(Scenario& scenario) {
   const std::span<const Cluster> all =
       scenario.unlike ? std::span(scenario.unlike->groups) : std::span(&scenario.job.cluster, 1);
   for (const Cluster& cluster : all) {
-    for (std::string note : {unlike_links(cluster), slow_links(cluster)}) {
+    for (std::string note : {unlike_links(cluster), slow_links(cluster), unmeasured_links(cluster),
+                             part_filled_domains(cluster)}) {
       const auto known = std::ranges::find(scenario.assumptions, note);
       const bool is_new = known == scenario.assumptions.end();
       if (!note.empty() && is_new) scenario.assumptions.push_back(std::move(note));

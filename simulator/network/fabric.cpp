@@ -6,6 +6,7 @@
 #include <cassert>
 #include <numeric>
 
+#include "model/cluster/lanes.h"
 #include "model/cluster/topology_graph.h"
 #include "model/job.h"
 
@@ -272,11 +273,13 @@ std::span<const Fabric::Port> Fabric::ports_of(std::uint32_t device) const {
 std::span<const Fabric::Port> Fabric::ports_of(std::span<const std::int32_t> block,
                                                std::uint32_t device, Way way,
                                                std::vector<Port>& all) const {
-  if (way != Way::all_links || seats_[device].at_root) return ports_of(device);
+  if (way == Way::own_links || seats_[device].at_root) return ports_of(device);
   all.clear();
   for (const std::int32_t member : block) {
-    const auto ports = ports_of(static_cast<std::uint32_t>(member));
-    all.insert(all.end(), ports.begin(), ports.end());
+    for (const Port& port : ports_of(static_cast<std::uint32_t>(member))) {
+      const bool shared = !all.empty() && all.back().nic == port.nic;  // with the device before
+      if (!shared) all.push_back(port);
+    }
   }
   return all;
 }
@@ -301,13 +304,26 @@ GroupLinks Fabric::links_of(std::span<const std::int32_t> members) const {
   return links;
 }
 
+// The members around one of them that share its domain.
+std::span<const std::int32_t> Fabric::run_of(std::span<const std::int32_t> members,
+                                             int member) const {
+  const auto at = static_cast<std::size_t>(member);
+  const int domain = domain_of(members[at]);
+  std::size_t first = at;
+  while (first > 0 && domain_of(members[first - 1]) == domain) --first;
+  std::size_t end = at + 1;
+  while (end < members.size() && domain_of(members[end]) == domain) ++end;
+  return members.subspan(first, end - first);
+}
+
 void Fabric::append_way(std::span<const std::int32_t> members, int ranks_per_domain,
                         const TransferRound& round, const Transfer& transfer,
                         std::vector<LinkUse>& uses) {
   const auto from = static_cast<std::uint32_t>(members[static_cast<std::size_t>(transfer.from)]);
   const auto to = static_cast<std::uint32_t>(members[static_cast<std::size_t>(transfer.to)]);
   const auto block = [&](int member) {  // only looked at where all of its links are used
-    if (round.way != Way::all_links) return members.first(0);
+    if (round.way == Way::own_links) return members.first(0);
+    if (round.way == Way::rings) return run_of(members, member);
     return members.subspan(static_cast<std::size_t>(member / ranks_per_domain * ranks_per_domain),
                            static_cast<std::size_t>(ranks_per_domain));
   };
@@ -318,10 +334,7 @@ void Fabric::append_way(std::span<const std::int32_t> members, int ranks_per_dom
   } else if (domain_[from] == domain_[to]) {
     append_inside(block(transfer.from), from, to, round, uses);
   } else {
-    const bool next = transfer.to == (transfer.from + 1) % static_cast<int>(members.size());
-    if (round.way == Way::all_links && next) {
-      append_closing_hop(members, transfer.from, round, uses);
-    }
+    if (round.way == Way::rings) append_closing_hop(members, transfer.from, round, uses);
     append_across(block(transfer.from), from, block(transfer.to), to, round, uses);
   }
 }
@@ -419,23 +432,22 @@ void Fabric::append_across(std::span<const std::int32_t> sending, std::uint32_t 
                            const TransferRound& round, std::vector<LinkUse>& uses) {
   std::span<const Port> out = ports_of(sending, from, round.way, out_);
   const std::span<const Port> in = ports_of(receiving, to, round.way, in_);
-  const std::size_t lanes = std::max(out.size(), in.size());
-  const double share = round.overhead * across_overhead_ / static_cast<double>(lanes);
-  if (rails_ && round.way == Way::own_links) {
+  const double all = round.overhead * across_overhead_;
+  // The NICs of a PCIe root are everybody's.
+  if (rails_ && round.way == Way::own_links && !seats_[from].at_root) {
     const auto& domain = domains_[static_cast<std::size_t>(domain_[from])];
     const auto rail = static_cast<std::size_t>(place_[to]) % domain.size();
     if (domain[rail] != from) {
-      add_inside(uses, from, domain[rail], share * static_cast<double>(lanes));
+      add_inside(uses, from, domain[rail], all);
       out = ports_of(domain[rail]);
     }
   }
-  for (std::size_t lane = 0; lane < lanes; ++lane) {
-    const Port& leaving = lanes == out.size() ? out[lane] : out[lane % out.size()];
-    const Port& arriving = lanes == in.size() ? in[lane] : in[lane % in.size()];
-    add_out(uses, leaving, share);
-    add_between(uses, leaving, arriving, share);
-    add_in(uses, arriving, share);
-  }
+  for_each_lane(out.size(), in.size(), [&](std::size_t leaving, std::size_t arriving, double part) {
+    const double share = part * all;
+    add_out(uses, out[leaving], share);
+    add_between(uses, out[leaving], in[arriving], share);
+    add_in(uses, in[arriving], share);
+  });
 }
 
 // A ring that leaves a domain by the NICs of all its members is as many rings side by side, each of
@@ -447,11 +459,9 @@ void Fabric::append_closing_hop(std::span<const std::int32_t> members, int last,
   const auto end = static_cast<std::size_t>(last);
   const auto from = static_cast<std::uint32_t>(members[end]);
   if (seats_[from].at_root) return;
-  std::size_t first = end;
-  while (first > 0 && domain_of(members[first - 1]) == domain_[from]) --first;
-  if (first == end) return;
-  append_inside(members.subspan(first, end - first + 1), from,
-                static_cast<std::uint32_t>(members[first]), round, uses);
+  const std::span<const std::int32_t> run = run_of(members, last);
+  if (run.size() == 1) return;
+  append_inside(run, from, static_cast<std::uint32_t>(run.front()), round, uses);
 }
 
 // In a mesh all links of a member together are those to the other members of its block.
@@ -459,7 +469,7 @@ void Fabric::append_inside(std::span<const std::int32_t> block, std::uint32_t fr
                            std::uint32_t to, const TransferRound& round,
                            std::vector<LinkUse>& uses) const {
   const bool mesh = seats_[from].hub == Routes::kNone;
-  if (!mesh || round.way != Way::all_links || block.size() < 2) {
+  if (!mesh || round.way == Way::own_links || block.size() < 2) {
     add_inside(uses, from, to, round.overhead);
     return;
   }
@@ -489,13 +499,12 @@ void Fabric::append_between_switches(std::uint32_t from, std::uint32_t to,
   if (!switches_can_fill_) return;
   const std::span<const Port> out = ports_of(from);
   const std::span<const Port> in = ports_of(to);
-  const std::size_t lanes = std::max(out.size(), in.size());
-  const double share = round.overhead * across_overhead_ / static_cast<double>(lanes);
-  for (std::size_t lane = 0; lane < lanes; ++lane) {
+  const double all = round.overhead * across_overhead_;
+  for_each_lane(out.size(), in.size(), [&](std::size_t leaving, std::size_t arriving, double part) {
     between_.clear();
-    routes_.append(out[lane % out.size()].nic, in[lane % in.size()].nic, share, between_);
+    routes_.append(out[leaving].nic, in[arriving].nic, part * all, between_);
     for (const LinkUse& use : between_) add(uses, use.link, use.share);
-  }
+  });
 }
 
 // Over the switch or root that both hang on; up to it and back where they are the same.

@@ -117,6 +117,7 @@ class Fabric {
   std::span<const Port> ports_of(std::span<const std::int32_t> block, std::uint32_t device, Way way,
                                  std::vector<Port>& all) const;
 
+  std::span<const std::int32_t> run_of(std::span<const std::int32_t> members, int member) const;
   void add(std::vector<LinkUse>& uses, std::int32_t link, double share) const {
     if (can_be_full_[static_cast<std::size_t>(link)] != 0) uses.push_back({link, share});
   }

@@ -180,7 +180,7 @@ class LinkLoads {
     if (round.way == Way::switch_across && from != to) return pass(from, to, bytes);
     if (round.way == Way::switch_across) return leave_and_arrive(from, to, bytes);
     if (from / 8 == to / 8) return pass_inside(from, to, bytes);
-    const int lanes = round.way == Way::all_links ? block : 1;
+    const int lanes = round.way == Way::own_links ? 1 : block;
     for (int lane = 0; lane < lanes; ++lane) {
       const bool own = round.way == Way::own_links;
       int out = own ? from : rank(transfer.from / block * block + lane);

@@ -107,18 +107,34 @@ TEST(GroupLinks, OfGroupsThatStraddleNodesHaveTheNicsThatTheirRanksSendBy) {
   // Rank 8 sends two thirds by its NIC, as much as ranks 6 and 7 by theirs.
   EXPECT_DOUBLE_EQ(group_links(tiers_of(nodes_with_nics(3, 4)), threes).across_all_to_all.value(),
                    kNic);
-  // Every third rank: three rings leave a node, by ranks 5, 6 and 7.
-  EXPECT_DOUBLE_EQ(ring_of(nodes_with_nics(6, 4), {3, 16}), kNic / 2);  // 6 and 7 on one
-  EXPECT_DOUBLE_EQ(ring_of(nodes_with_nics(6, 2), {3, 16}), kNic / 3);
+  // Every third rank: three rings leave a node. Of four NICs the third one has half of that of
+  // ranks 1, 4 and 7, which arrives by two, and half of that of ranks 2 and 5; of two each has half
+  // of all rings.
+  EXPECT_DOUBLE_EQ(ring_of(nodes_with_nics(6, 4), {3, 16}), kNic);
+  EXPECT_DOUBLE_EQ(ring_of(nodes_with_nics(6, 2), {3, 16}), kNic / 1.5);
   EXPECT_DOUBLE_EQ(ring_of(nodes_with_nics(6, 1), {3, 16}), kNic / 3);
 }
 
-// Twelve ranks: eight in a node and four in the next, which they share with four others. Blocks of
-// four, each by the NICs of its own ranks.
+// Twelve ranks: eight in a node and four in the next, which they share with four others.
 TEST(GroupLinks, OfTwelveOverNodesOfEightHaveHalfOfANodesNics) {
   EXPECT_DOUBLE_EQ(ring_of(nodes_with_nics(3, 8), {1, 12}), 4 * kNic);
   EXPECT_DOUBLE_EQ(ring_of(nodes_with_nics(3, 4), {1, 12}), 2 * kNic);
   EXPECT_DOUBLE_EQ(ring_of(nodes_with_nics(3, 1), {1, 12}), kNic / 2);
+}
+
+// Thirteen ranks: eight and five, a ring of as many lanes as the smaller part has NICs.
+TEST(GroupLinks, OfARingThroughUnlikePartsHaveTheNicsOfTheSmallest) {
+  EXPECT_DOUBLE_EQ(ring_of(nodes_with_nics(2, 8), {1, 13}), 5 * kNic);
+  // 41 trays: 56, 56 and 52 devices with a NIC each.
+  EXPECT_DOUBLE_EQ(ring_of(nvl72_cluster(41), {1, 164}), 52 * kNic);
+}
+
+// Of seven NICs ranks 6 and 7 share one; of ten ranks 3 and 7 have two.
+TEST(GroupLinks, OfNicsThatAreDealtUnevenlyHaveTheFewest) {
+  EXPECT_DOUBLE_EQ(ring_of(nodes_with_nics(4, 7), {8, 4}), kNic / 2);
+  EXPECT_DOUBLE_EQ(ring_of(nodes_with_nics(4, 7), {1, 32}), 7 * kNic);
+  EXPECT_DOUBLE_EQ(ring_of(nodes_with_nics(4, 10), {8, 4}), kNic);
+  EXPECT_DOUBLE_EQ(ring_of(nodes_with_nics(4, 10), {1, 32}), 10 * kNic);
 }
 
 // Of 3·5,001 ranks 4,096 are too few to see how they repeat: groups of three fewer steps that end

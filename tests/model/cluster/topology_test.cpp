@@ -77,8 +77,9 @@ TEST(Topology, FillsNvlinkDomainsByEqualSegments) {
   // 64 trays: four segments of 16 trays (64 devices) rather than 18 + 18 + 18 + 10.
   EXPECT_EQ(tiers_of(nvl72_cluster(64)).tiers.front().ranks, 64);
   EXPECT_EQ(tiers_of(nvl72_cluster(36)).tiers.front().ranks, 72);
-  // 19 trays divide into nothing better than single ones: as many as fit, then the rest.
-  EXPECT_EQ(tiers_of(nvl72_cluster(19)).tiers.front().ranks, 72);
+  // 19 and 41 trays divide into nothing: 10 and 9, and 14, 14 and 13, rather than 18, 18 and 5.
+  EXPECT_EQ(tiers_of(nvl72_cluster(19)).tiers.front().ranks, 40);
+  EXPECT_EQ(tiers_of(nvl72_cluster(41)).tiers.front().ranks, 56);
 }
 
 TEST(Topology, AMeshLinksEveryPairOfANode) {

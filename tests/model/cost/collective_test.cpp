@@ -224,6 +224,14 @@ TEST(CollectiveTime, BelowTheLatencyOfACurveIsNoneOfTheLinks) {
   EXPECT_NEAR(time_in(cluster, 8, 8), curve_time(kCurves[1], 8) / 2, 1e-12);
 }
 
+// Curves of a switch, said to be of a mesh of seven links of 450/7 GB/s each: two devices have one.
+TEST(CollectiveTime, OfTwoInAMeshIsNoShorterThanTheirLinkTakes) {
+  Cluster cluster = nodes_of(IntraNodeKind::nvlink_mesh, 450e9);
+  cluster.device.link_kind = IntraNodeKind::nvlink_mesh;
+  constexpr double kBytes = 1e10;
+  EXPECT_NEAR(time_in(cluster, 2, kBytes), 6e-6 + kBytes / (450e9 / 7), 1e-9);
+}
+
 // Eight devices on PCIe of 25 GB/s: a ring of 32 MiB takes 2·7·3 us + 2·7/8·33.55 MB / 25 GB/s.
 TEST(CollectiveTime, OnLinksOfAnotherKindIsOfTheFormulas) {
   const Cluster cluster = nodes_of(IntraNodeKind::pcie, 25e9);

@@ -127,6 +127,22 @@ TEST(Fabric, ARingLoadsTheLinksOfAllItsMembersAlike) {
   }
 }
 
+// Up from the sender and down to the receiver: the NICs of all rails hang on the same root.
+TEST(Fabric, UnderPcieNoRailIsChanged) {
+  Cluster cluster = pcie_cluster(2, 8);
+  cluster.inter.kind = InterNodeKind::rail;
+  Fabric fabric = Fabric::make(cluster, make_topology(cluster), FabricLinks::all).value();
+  const TransferRound round{.way = Way::own_links};
+  std::vector<LinkUse> uses;
+  fabric.append_way(TaskGroup{0, 9}, 1, round, {0, 1, Bytes(1)}, uses);
+  std::set<std::int32_t> over_pcie;
+  for (const LinkUse& use : uses) {
+    const BytesPerSecond capacity = fabric.capacities()[static_cast<std::size_t>(use.link)];
+    if (capacity == cluster.intra.bandwidth) over_pcie.insert(use.link);
+  }
+  EXPECT_EQ(over_pcie.size(), 2U);
+}
+
 TEST(Fabric, DoesNotKnowTheLinksOfGroupsInUnlikePlaces) {
   const Cluster cluster = fat_tree_cluster(4, 2, 1);
   Fabric fabric = Fabric::make(cluster, make_topology(cluster)).value();
