@@ -234,7 +234,7 @@ std::string slow_links(const Cluster& cluster) {
 
 // Empty: it has a table, or a node is one device.
 std::string unmeasured_links(const Cluster& cluster) {
-  if (!cluster.device.collectives.empty() || cluster.devices_per_node == 1) return {};
+  if (!cluster.device.collectives.empty() || cluster.devices_per_node <= 1) return {};
   return fmt::format(
       "nobody measured {}'s collectives: the formulas of the algorithms are used, on all of the "
       "{:.4g} GB/s of its links; `trainyard fit` takes a table of yours",
@@ -243,6 +243,7 @@ std::string unmeasured_links(const Cluster& cluster) {
 
 // Of racks that a cluster does not fill (NVL72). Empty: all are full, or a node is one.
 std::string part_filled_domains(const Cluster& cluster) {
+  if (cluster.devices_per_node == 0) return {};  // a sweep's points say the cluster
   const int most = cluster.nvlink_domain / cluster.devices_per_node;
   if (cluster.intra.kind != IntraNodeKind::nvswitch || cluster.nodes <= most) return {};
   const int nodes = nodes_per_domain(cluster);
