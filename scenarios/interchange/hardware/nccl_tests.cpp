@@ -57,6 +57,7 @@ class Reader {
     const auto words = words_of(line);
     if (words.empty()) return {};
     const bool comment = words.front().starts_with('#');
+    if (comment && line.find("Using devices") != std::string_view::npos) ranks_.clear();
     const bool rank = comment && words.size() > 8 && words[1] == "Rank";
     if (rank) return read_rank(words);
     if (comment && words.size() > 3 && words[1] == "size") return read_head(words);
@@ -71,6 +72,8 @@ class Reader {
         std::ranges::find_if(words, [](std::string_view word) { return word.ends_with(']'); });
     if (on == words.end() || on + 1 == words.end() || bracket == words.end()) return {};
     hosts_.insert(std::string(*(on + 1)));
+    if (timed_) ranks_.clear();  // the list of another run
+    timed_ = false;
     ranks_.insert(std::string(words[2]));
     product.clear();
     for (auto word = bracket + 1; word != words.end(); ++word) {
@@ -108,6 +111,7 @@ class Reader {
           line_, fmt::format("found {}; allowed: bytes and, in column {}, a time above 0 us",
                              shown(words.front()), time_column_ + 1));
     }
+    timed_ = true;
     if (*bytes < 1) return {};
     table += fmt::format("{},{},{:.0f},{}\n", operation_, ranks_.size(), *bytes, *time);
     ++rows_;
@@ -118,6 +122,7 @@ class Reader {
   std::size_t line_ = 1;
   std::size_t time_column_ = 0;
   std::size_t rows_ = 0;
+  bool timed_ = false;  // a row since the last rank
   std::string_view operation_;
   std::set<std::string> hosts_, ranks_;
 };

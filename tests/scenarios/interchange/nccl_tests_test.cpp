@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "model/calibration/fit_collectives.h"
@@ -83,6 +84,19 @@ TEST(NcclTests, FitADevicesCurves) {
         collective_sample_time(device->device, sample).value() / seconds_of(sample.bytes.value()),
         1, 0.02)
         << sample.bytes.value();
+  }
+}
+
+// Each run lists its ranks anew, whatever the run before it had.
+TEST(NcclTests, CountsTheGpusOfEachRun) {
+  const std::string two = printed("all_reduce_perf", 2, "NVIDIA H100 80GB HBM3");
+  const std::string eight = printed("all_reduce_perf", 8, "NVIDIA H100 80GB HBM3");
+  for (const std::string& both : {two + eight, eight + two}) {
+    const auto read = read_nccl_tests(foreign(both));
+    ASSERT_TRUE(read.has_value()) << line_of(read.error());
+    const std::vector<CollectiveSample>& samples = samples_of(*read);
+    EXPECT_EQ(std::ranges::count(samples, 2, &CollectiveSample::gpus), 21);
+    EXPECT_EQ(std::ranges::count(samples, 8, &CollectiveSample::gpus), 21);
   }
 }
 
