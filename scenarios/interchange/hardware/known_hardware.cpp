@@ -4,32 +4,34 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 
 #include "scenarios/catalog.h"
 
 namespace trainyard {
 namespace {
 
-constexpr BytesPerSecond kNvlink2{25e9};  // NVLink 2 to 4: 25 GB/s a link and direction
-constexpr BytesPerSecond kNvlink5{50e9};
 constexpr BytesPerSecond kEdr{12.5e9}, kHdr{25e9}, kNdr{50e9}, kXdr{100e9};
 
-// NVIDIA datasheets; pci.ids (pci-ids.ucw.cz) for the device numbers.
+// NVIDIA datasheets; for the device numbers pci.ids (pci-ids.ucw.cz) and the list of NVIDIA's open
+// kernel modules.
 constexpr std::array kDevices = {
-    KnownDevice{"v100-sxm-32gb", "0x1db5", 70, 8, 6, kNvlink2, kEdr},
-    KnownDevice{"a100-sxm-80gb", "0x20b2", 80, 16, 12, kNvlink2, kHdr},
-    KnownDevice{"a100-sxm-40gb", "0x20b0", 80, 16, 12, kNvlink2, kHdr},
-    KnownDevice{"h100-sxm-80gb", "0x2330", 90, 32, 18, kNvlink2, kNdr},
-    KnownDevice{"h200-sxm-141gb", "0x2335", 90, 32, 18, kNvlink2, kNdr},
-    KnownDevice{"h800-sxm-80gb", "0x2324", 90, 32, 8, kNvlink2, kHdr},
-    KnownDevice{"a800-sxm-80gb", "", 80, 16, 8, kNvlink2, kHdr},
-    KnownDevice{"h100-pcie-80gb", "0x2331", 90, 32, 0, {}, kHdr},
-    KnownDevice{"h100-nvl-94gb", "0x2321", 90, 32, 0, {}, kHdr},
-    KnownDevice{"b200-sxm-180gb", "0x2901", 100, 32, 18, kNvlink5, kNdr},
-    KnownDevice{"gb200-192gb", "0x2941", 100, 32, 18, kNvlink5, kNdr},
-    KnownDevice{"b300-sxm-288gb", "", 103, 64, 18, kNvlink5, kXdr},
-    KnownDevice{"l40s-48gb", "0x26b9", 89, 16, 0, {}, kHdr},
-    KnownDevice{"rtx-4090-24gb", "0x2684", 89, 16, 0, {}, kEdr},
+    KnownDevice{"v100-sxm-32gb", "0x1db5", 70, 8, 6, kEdr},
+    KnownDevice{"a100-sxm-80gb", "0x20b2", 80, 16, 12, kHdr},
+    KnownDevice{"a100-sxm-40gb", "0x20b0", 80, 16, 12, kHdr},
+    KnownDevice{"h100-sxm-80gb", "0x2330", 90, 32, 18, kNdr},
+    KnownDevice{"h200-sxm-141gb", "0x2335", 90, 32, 18, kNdr},
+    KnownDevice{"h800-sxm-80gb", "0x2324", 90, 32, 8, kHdr},
+    KnownDevice{"a800-sxm-80gb", "", 80, 16, 8, kHdr},
+    KnownDevice{"h100-pcie-80gb", "0x2331", 90, 32, 0, kHdr},
+    KnownDevice{"h100-nvl-94gb", "0x2321", 90, 32, 0, kHdr},
+    KnownDevice{"b200-sxm-180gb", "0x2901", 100, 32, 18, kNdr},
+    KnownDevice{"gb200-192gb", "0x2941", 100, 32, 18, kNdr, 72},
+    KnownDevice{"b300-sxm-288gb", "0x3182", 103, 64, 18, kXdr},
+    KnownDevice{"gb300-288gb", "0x31c2", 103, 64, 18, kXdr, 72},
+    KnownDevice{"gb300-288gb", "0x31c3", 103, 64, 18, kXdr, 72},
+    KnownDevice{"l40s-48gb", "0x26b9", 89, 16, 0, kHdr},
+    KnownDevice{"rtx-4090-24gb", "0x2684", 89, 16, 0, kEdr},
 };
 
 template <typename Member, typename Value>
@@ -90,9 +92,15 @@ Expected<std::optional<NamedDevice>> named_device(const std::string& reference) 
   return NamedDevice{reference, std::move(document->device)};
 }
 
+const KnownDevice* known_device(const ImportedNode& imported) {
+  const KnownDevice* known = known_device(imported.device);
+  return known != nullptr ? known : known_device(imported.node.device.name);
+}
+
 void choose_device(ImportedNode& imported, const std::optional<NamedDevice>& named,
-                   const KnownDevice& guess, std::string_view why) {
-  imported.device = named ? named->name : std::string(guess.name);
+                   const KnownDevice* guess, std::string_view why) {
+  assert((named || guess != nullptr) && "a device that nobody names is guessed");
+  imported.device = named ? named->name : std::string(guess->name);
   imported.node.device =
       named ? named->device : read_device(imported.device, "the catalog").value().device;
   if (!named && !why.empty()) {
@@ -106,7 +114,7 @@ BytesPerSecond pcie_bandwidth(double transfers, int lanes) {
 }
 
 void assume_pcie(ImportedNode& imported, std::string_view why) {
-  const KnownDevice* known = known_device(imported.device);
+  const KnownDevice* known = known_device(imported);
   const Device& device = imported.node.device;
   IntraNode& intra = imported.node.intra;
   intra.kind = IntraNodeKind::pcie;
@@ -116,12 +124,66 @@ void assume_pcie(ImportedNode& imported, std::string_view why) {
     constexpr int kLanes = 16;
     intra.bandwidth = pcie_bandwidth(known->pcie_transfers, kLanes);
     whose = "16 lanes of the device's generation";
-  } else if (known == nullptr && device.host_bandwidth > BytesPerSecond(0)) {
+  } else if (known == nullptr && device.link_kind != IntraNodeKind::pcie &&
+             device.host_bandwidth > BytesPerSecond(0)) {
     intra.bandwidth = device.host_bandwidth;
     whose = "what the device has to its host";
   }
   imported.assumptions.push_back(
       fmt::format("{}: PCIe of {:.4g} GB/s, {}", why, intra.bandwidth.value() / 1e9, whose));
+}
+
+std::optional<IntraNodeKind> nvlink_kind(const ImportedNode& imported) {
+  constexpr BytesPerSecond kMostOfPcie{128e9};  // sixteen lanes of PCIe 6
+  const Device& device = imported.node.device;
+  const KnownDevice* known = known_device(imported);
+  if (device.link_kind == IntraNodeKind::pcie) return std::nullopt;
+  if (device.link_kind) return device.link_kind;
+  if (known != nullptr && known->nvlinks == 0) return std::nullopt;
+  if (known == nullptr && device.link_bandwidth <= kMostOfPcie) return std::nullopt;
+  return known != nullptr && known->sm < 80 ? IntraNodeKind::nvlink_mesh : IntraNodeKind::nvswitch;
+}
+
+BytesPerSecond nvlink_bandwidth(ImportedNode& imported, int links, int most) {
+  constexpr BytesPerSecond kUsualLink{25e9};  // NVLink 2 to 4, each direction
+  const Device& device = imported.node.device;
+  const KnownDevice* known = known_device(imported);
+  const bool own = device.link_kind != IntraNodeKind::pcie;
+  if (own && known != nullptr && known->nvlinks > 0) {
+    return links * (device.link_bandwidth / known->nvlinks);
+  }
+  if (own && known == nullptr) {
+    imported.assumptions.push_back(
+        fmt::format("{} does not say how many NVLinks it has: {} are taken to have the {:.4g} GB/s "
+                    "of its document together",
+                    imported.device, most, device.link_bandwidth.value() / 1e9));
+    return device.link_bandwidth * (static_cast<double>(links) / most);
+  }
+  imported.assumptions.push_back(
+      fmt::format("{} does not say what an NVLink of its {} has: 25 GB/s", imported.device, links));
+  return links * kUsualLink;
+}
+
+void note_rack(ImportedNode& imported) {
+  const KnownDevice* known = known_device(imported);
+  const Node& node = imported.node;
+  const int domain = std::max(node.devices, node.nvlink_domain);
+  const bool part = known != nullptr && node.intra.kind == IntraNodeKind::nvswitch;
+  if (!part || domain >= known->rack) return;
+  imported.assumptions.push_back(
+      fmt::format("the NVLink domain is the {} GPUs of the file: a rack of {} has {} "
+                  "(nvlink_domain)",
+                  domain, known->name, known->rack));
+}
+
+std::string fewest_links_in_words(int fewest, int most, bool switched) {
+  return fmt::format("the GPUs have {} to {} NVLinks: {}all are taken to have the fewest", fewest,
+                     most, switched ? "links are missing, and " : "");
+}
+
+std::string near_nics_in_words(std::size_t all, std::size_t near) {
+  return fmt::format("of {} NICs the {} behind the PCIe switch of a GPU {} used", all, near,
+                     near == 1 ? "is" : "are");
 }
 
 std::string islands_in_words(int largest, int gpus) {
@@ -140,9 +202,10 @@ std::string node_document(const ImportedNode& imported, std::string_view source)
 std::string node_summary(const ImportedNode& imported) {
   const Node& node = imported.node;
   const auto gigabytes = [](BytesPerSecond rate) { return rate.value() / 1e9; };
-  return fmt::format("{} devices ({}), {:.4g} GB/s each inside the node · {} NICs of {:.4g} Gbit/s",
-                     node.devices, imported.device, gigabytes(node.intra.bandwidth), node.nics,
-                     8 * gigabytes(node.nic_bandwidth));
+  return fmt::format(
+      "{} device{} ({}), {:.4g} GB/s each inside the node · {} NIC{} of {:.4g} Gbit/s",
+      node.devices, node.devices == 1 ? "" : "s", imported.device, gigabytes(node.intra.bandwidth),
+      node.nics, node.nics == 1 ? "" : "s", 8 * gigabytes(node.nic_bandwidth));
 }
 
 }  // namespace trainyard

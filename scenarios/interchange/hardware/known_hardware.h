@@ -13,13 +13,13 @@
 namespace trainyard {
 
 struct KnownDevice {
-  std::string_view name;          // in the catalog
-  std::string_view pci_id;        // PCI device of vendor 10de (pci.ids); empty: not told by it
-  int sm = 0;                     // compute capability, as NCCL writes it
-  double pcie_transfers = 0;      // GT/s of a lane
-  int nvlinks = 0;                // of one device; 0: PCIe
-  BytesPerSecond link_bandwidth;  // of one NVLink, per direction
-  BytesPerSecond nic_bandwidth;   // of the NICs it is usually sold with
+  std::string_view name;         // in the catalog
+  std::string_view pci_id;       // PCI device of vendor 10de (pci.ids); empty: not told by it
+  int sm = 0;                    // compute capability, as NCCL writes it
+  double pcie_transfers = 0;     // GT/s of a lane
+  int nvlinks = 0;               // of one device, its link_bandwidth together; 0: PCIe
+  BytesPerSecond nic_bandwidth;  // of the NICs it is usually sold with
+  int rack = 0;                  // devices that NVLink joins across nodes; 0: it does not
 };
 
 // Nearest first where several fit.
@@ -47,9 +47,12 @@ struct ImportedNode {
   std::vector<std::string> assumptions;
 };
 
+// By the name that it was asked by, or else the one in its document; null: not known.
+const KnownDevice* known_device(const ImportedNode& imported);
+
 // Takes the device that the user names, else `guess`, and notes `why` it is that one.
 void choose_device(ImportedNode& imported, const std::optional<NamedDevice>& named,
-                   const KnownDevice& guess, std::string_view why);
+                   const KnownDevice* guess, std::string_view why);
 
 // PCIe's bandwidth per direction: GT/s of a lane, less the line code, by the lanes.
 BytesPerSecond pcie_bandwidth(double transfers, int lanes);
@@ -57,8 +60,19 @@ BytesPerSecond pcie_bandwidth(double transfers, int lanes);
 // The links of a node without NVLinks among all of its devices, where the file does not say what
 // PCIe slots they have: what the device has to its host. Notes `why`. Requires: choose_device().
 void assume_pcie(ImportedNode& imported, std::string_view why);
+// How a device's NVLinks join devices, where the file leaves them out; nothing: it has none, or
+// does not say.
+std::optional<IntraNodeKind> nvlink_kind(const ImportedNode& imported);
+// Of `links` NVLinks of a device, where devices of the file have up to `most`: as its document has
+// it. Notes what that does not say.
+BytesPerSecond nvlink_bandwidth(ImportedNode& imported, int links, int most);
+// Notes a file that shows less than NVLink joins: a tray of a rack.
+void note_rack(ImportedNode& imported);
 // Of NVLinks that join only some of the devices (bridges between pairs).
 std::string islands_in_words(int largest, int gpus);
+std::string fewest_links_in_words(int fewest, int most, bool switched);
+// Of NICs elsewhere, which serve storage.
+std::string near_nics_in_words(std::size_t all, std::size_t near);
 
 // A node/1 document that names its device.
 std::string node_document(const ImportedNode& imported, std::string_view source);

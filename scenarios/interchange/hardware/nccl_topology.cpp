@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <boost/pending/disjoint_sets.hpp>
 #include <charconv>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <unordered_set>
 
 #include "scenarios/interchange/documents/xml.h"
@@ -19,6 +21,7 @@ namespace {
 constexpr std::string_view kSwitchClass = "0x068000";  // an NVSwitch, as the class of a PCI device
 
 struct Accelerator {
+  pugi::xml_node place;
   std::string_view pci_id;
   double transfers = 0;  // GT/s of a lane
   int lanes = 0;
@@ -35,6 +38,7 @@ struct NicPort {
   BytesPerSecond bandwidth;  // 0: not said
   double transfers = 0;
   int lanes = 0;
+  bool near = false;  // behind the PCIe switch of a GPU
 };
 
 struct Machine {
@@ -64,7 +68,7 @@ class TopologyReader {
       if (hosts.empty()) first_host = host;
       hosts.insert(host);
       if (host != first_host) continue;
-      for (const pugi::xml_node child : cpu.children()) visit(child, {});
+      for (const pugi::xml_node child : cpu.children()) visit_slot(child);
     }
     machine_.hosts = static_cast<int>(std::max(hosts.size(), std::size_t{1}));
     if (error_) return tl::unexpected(*error_);
@@ -73,6 +77,7 @@ class TopologyReader {
                       "found no GPU; allowed: one or more (a <gpu>, or a <pci> of class 0x0302)");
     }
     if (auto fits = check_size(system); !fits) return tl::unexpected(fits.error());
+    if (auto alike = check_alike(); !alike) return tl::unexpected(alike.error());
     return std::move(machine_);
   }
 
@@ -93,6 +98,27 @@ class TopologyReader {
                     fmt::format("found {} host{} of {} GPUs; allowed: at most {} GPUs a host and "
                                 "{} in all",
                                 hosts, hosts == 1 ? "" : "s", gpus, kMostOfHost, kMostInDomain));
+  }
+
+  // As far as the file tells them apart: a node has one kind of device.
+  Expected<void> check_alike() {
+    std::string_view pci_id;
+    int sm = 0;
+    for (const Accelerator& gpu : machine_.accelerators) {
+      if (pci_id.empty()) pci_id = gpu.pci_id;
+      if (sm == 0) sm = gpu.sm;
+      if (!gpu.pci_id.empty() && gpu.pci_id != pci_id) {
+        return error_at(file_, gpu.place,
+                        fmt::format("found GPUs of PCI number {} and of {}; allowed: of one kind",
+                                    shown(pci_id), shown(gpu.pci_id)));
+      }
+      if (gpu.sm == 0 || gpu.sm == sm) continue;
+      return error_at(
+          file_, gpu.place,
+          fmt::format("found GPUs of compute capability sm {} and of {}; allowed: of one kind", sm,
+                      gpu.sm));
+    }
+    return {};
   }
 
   // A whole number, 0 where the attribute is not there.
@@ -117,6 +143,15 @@ class TopologyReader {
   static std::string shown_inside(std::string_view text) {
     const std::string quoted = shown(text);
     return quoted.substr(1, quoted.size() - 2);
+  }
+
+  // What lies behind one port of a CPU shares its PCIe switch.
+  void visit_slot(pugi::xml_node node) {
+    const std::size_t gpus = machine_.accelerators.size();
+    const std::size_t ports = machine_.ports.size();
+    visit(node, {});
+    if (machine_.accelerators.size() == gpus) return;
+    for (NicPort& port : std::span(machine_.ports).subspan(ports)) port.near = true;
   }
 
   void visit(pugi::xml_node node, Slot slot) {
@@ -144,7 +179,8 @@ class TopologyReader {
   }
 
   void add_accelerators(pugi::xml_node node, Slot slot) {
-    Accelerator accelerator{.pci_id = node.attribute("device").value(),
+    Accelerator accelerator{.place = node,
+                            .pci_id = node.attribute("device").value(),
                             .transfers = slot.transfers,
                             .lanes = slot.lanes,
                             .bus_id = node.attribute("busid").value()};
@@ -175,16 +211,38 @@ class TopologyReader {
   std::optional<Error> error_;
 };
 
-const KnownDevice& guess_of(const Accelerator& accelerator, std::string& why) {
-  if (const auto* device = device_of_pci_id(accelerator.pci_id)) return *device;
-  if (const auto* device = device_of_sm(accelerator.sm)) {
-    why = fmt::format("the first of the catalog with compute capability sm {}", accelerator.sm);
-    return *device;
+struct Suggestion {
+  const KnownDevice* device = nullptr;
+  std::string why;  // empty: the file names it
+};
+
+// By what the file says of its GPUs; a device that it names and the catalog lacks is not replaced
+// by any other, but by one of the same compute capability.
+Expected<Suggestion> suggested_by(const ForeignFile& file, const Accelerator& gpu) {
+  if (const auto* device = device_of_pci_id(gpu.pci_id)) return Suggestion{device, ""};
+  const auto* alike = gpu.sm > 0 ? device_of_sm(gpu.sm) : nullptr;
+  if (alike != nullptr) {
+    const std::string unknown =
+        gpu.pci_id.empty() ? ""
+                           : fmt::format("; PCI number {}, which the file names, it does not have",
+                                         shown(gpu.pci_id));
+    return Suggestion{alike, fmt::format("the first of the catalog with compute capability sm {}{}",
+                                         gpu.sm, unknown)};
   }
-  const auto* device = device_of_pcie(accelerator.transfers);
-  why = fmt::format("the file names none; the usual one at {:.4g} GT/s of PCIe",
-                    accelerator.transfers);
-  return device != nullptr ? *device : *known_device("a100-sxm-80gb");
+  if (gpu.sm > 0 || !gpu.pci_id.empty()) {
+    const bool both = gpu.sm > 0 && !gpu.pci_id.empty();
+    return error_at(
+        file, gpu.place,
+        fmt::format("found a GPU of {}{}{}, which the catalog does not have; allowed: --device "
+                    "NAME, or \"device\" in a cluster",
+                    gpu.pci_id.empty() ? "" : "PCI number " + shown(gpu.pci_id),
+                    both ? " and " : "",
+                    gpu.sm > 0 ? fmt::format("compute capability sm {}", gpu.sm) : ""));
+  }
+  const auto* device = device_of_pcie(gpu.transfers);
+  return Suggestion{
+      device != nullptr ? device : known_device("a100-sxm-80gb"),
+      fmt::format("the file names none; the usual one at {:.4g} GT/s of PCIe", gpu.transfers)};
 }
 
 // Most GPUs that NVLinks join with each other, over GPUs or switches.
@@ -222,36 +280,41 @@ void take_pcie(const Accelerator& slot, std::string_view why, ImportedNode& impo
       fmt::format("{}: PCIe of {:.4g} GB/s, the slots'", why, intra.bandwidth.value() / 1e9));
 }
 
-void read_intra(const Machine& machine, const KnownDevice* device, ImportedNode& imported) {
+// Of GPUs of which the file shows no NVLinks.
+void read_unlinked(const Accelerator& gpu, ImportedNode& imported) {
+  if (gpu.measured) return take_pcie(gpu, {}, imported);
   IntraNode& intra = imported.node.intra;
+  if (const auto kind = nvlink_kind(imported)) {
+    intra.kind = *kind;
+    intra.bandwidth = imported.node.device.link_bandwidth;
+    imported.assumptions.push_back(
+        fmt::format("the file has no NVLinks, which NCCL finds at run time: {} of {:.4g} GB/s a "
+                    "device, as {} has",
+                    name_of(*kind), intra.bandwidth.value() / 1e9, imported.device));
+    return;
+  }
+  std::string why;
+  if (known_device(imported) == nullptr) {
+    why = fmt::format("the file has no NVLink, and {} names none", imported.device);
+  }
+  take_pcie(gpu, why, imported);
+}
+
+void read_intra(const Machine& machine, ImportedNode& imported) {
   const auto fewest = std::ranges::min_element(machine.accelerators, {}, &Accelerator::links);
   const auto most = std::ranges::max_element(machine.accelerators, {}, &Accelerator::links);
-  const BytesPerSecond per_link =
-      device != nullptr && device->nvlinks > 0 ? device->link_bandwidth : BytesPerSecond(25e9);
   const auto gpus = static_cast<int>(machine.accelerators.size());
-  if (const int island = largest_island(machine); island < gpus && most->links > 0) {
+  if (most->links == 0) return read_unlinked(*fewest, imported);
+  if (const int island = largest_island(machine); island < gpus) {
     return take_pcie(*fewest, islands_in_words(island, gpus), imported);
   }
   if (fewest->links != most->links) {
     imported.assumptions.push_back(
-        fmt::format("the GPUs have {} to {} NVLinks: all are taken to have the fewest",
-                    fewest->links, most->links));
+        fewest_links_in_words(fewest->links, most->links, fewest->switched));
   }
-  if (fewest->links > 0) {
-    intra.kind = fewest->switched ? IntraNodeKind::nvswitch : IntraNodeKind::nvlink_mesh;
-    intra.bandwidth = fewest->links * per_link;
-    return;
-  }
-  const bool unknown = !fewest->measured && device != nullptr && device->nvlinks > 0;
-  if (unknown) {
-    intra.kind = device->sm < 80 ? IntraNodeKind::nvlink_mesh : IntraNodeKind::nvswitch;
-    intra.bandwidth = imported.node.device.link_bandwidth;
-    imported.assumptions.push_back(
-        fmt::format("the file has no NVLinks, which NCCL finds at run time: {} of {:.4g} GB/s",
-                    device->nvlinks, per_link.value() / 1e9));
-    return;
-  }
-  take_pcie(*fewest, {}, imported);
+  IntraNode& intra = imported.node.intra;
+  intra.kind = fewest->switched ? IntraNodeKind::nvswitch : IntraNodeKind::nvlink_mesh;
+  intra.bandwidth = nvlink_bandwidth(imported, fewest->links, most->links);
 }
 
 // The usual NIC that a PCIe slot can feed.
@@ -263,6 +326,38 @@ BytesPerSecond nic_of_slot(const NicPort& port) {
   return BytesPerSecond(100e9 / 8);
 }
 
+// Those behind the PCIe switch of a GPU, where there are any.
+std::vector<NicPort> ports_of_fabric(const Machine& machine, ImportedNode& imported) {
+  std::vector<NicPort> near;
+  std::ranges::copy_if(machine.ports, std::back_inserter(near), &NicPort::near);
+  if (near.empty()) return machine.ports;
+  if (near.size() < machine.ports.size()) {
+    imported.assumptions.push_back(near_nics_in_words(machine.ports.size(), near.size()));
+  }
+  return near;
+}
+
+// Of the ports that carry the most together: neither the single faster one of a host nor sockets.
+BytesPerSecond usual_speed(std::span<const NicPort> ports) {
+  std::map<BytesPerSecond, BytesPerSecond> together;
+  for (const NicPort& port : ports) together[port.bandwidth] += port.bandwidth;
+  const auto usual = std::ranges::max_element(
+      together, {}, &std::pair<const BytesPerSecond, BytesPerSecond>::second);
+  return usual->first;
+}
+
+void note_unlike_ports(std::span<const NicPort> ports, ImportedNode& imported) {
+  const BytesPerSecond used = imported.node.nic_bandwidth;
+  const auto faster = std::ranges::count_if(ports, [&](auto& p) { return p.bandwidth > used; });
+  const auto slower = std::ranges::count_if(ports, [&](auto& p) { return p.bandwidth < used; });
+  if (faster + slower == 0) return;
+  std::string others = faster > 0 ? fmt::format("{} faster", faster) : "";
+  if (slower > 0) others += fmt::format("{}{} slower", others.empty() ? "" : " and ", slower);
+  imported.assumptions.push_back(fmt::format(
+      "of {} NICs the {} of {:.4g} Gbit/s {} used: {} left out", ports.size(), imported.node.nics,
+      used.value() * 8 / 1e9, imported.node.nics == 1 ? "is" : "are", others));
+}
+
 void read_ports(const Machine& machine, ImportedNode& imported) {
   Node& node = imported.node;
   if (machine.ports.empty()) {
@@ -271,21 +366,14 @@ void read_ports(const Machine& machine, ImportedNode& imported) {
     imported.assumptions.emplace_back("the file has no network port: one of 100 Gbit/s");
     return;
   }
-  const auto fastest = std::ranges::max_element(machine.ports, {}, &NicPort::bandwidth);
-  node.nics =
-      static_cast<int>(std::ranges::count(machine.ports, fastest->bandwidth, &NicPort::bandwidth));
-  node.nic_bandwidth = fastest->bandwidth;
-  if (fastest->bandwidth.value() == 0) {
-    node.nic_bandwidth = nic_of_slot(machine.ports.front());
-    imported.assumptions.push_back(
-        fmt::format("the file has no speed of a port: {:.4g} Gbit/s, what the slots feed",
-                    node.nic_bandwidth.value() * 8 / 1e9));
-  }
-  const auto slower = machine.ports.size() - static_cast<std::size_t>(node.nics);
-  if (slower > 0) {
-    imported.assumptions.push_back(
-        fmt::format("{} slower network port{} not used", slower, slower == 1 ? " is" : "s are"));
-  }
+  const std::vector<NicPort> ports = ports_of_fabric(machine, imported);
+  node.nic_bandwidth = usual_speed(ports);
+  node.nics = static_cast<int>(std::ranges::count(ports, node.nic_bandwidth, &NicPort::bandwidth));
+  if (node.nic_bandwidth.value() > 0) return note_unlike_ports(ports, imported);
+  node.nic_bandwidth = nic_of_slot(ports.front());
+  imported.assumptions.push_back(
+      fmt::format("the file has no speed of a port: {:.4g} Gbit/s, what the slots feed",
+                  node.nic_bandwidth.value() * 8 / 1e9));
 }
 
 }  // namespace
@@ -299,17 +387,23 @@ Expected<ImportedNode> nccl_topology_node(const ForeignFile& file,
   ImportedNode imported;
   imported.node.name = file.stem;
   imported.node.devices = static_cast<int>(machine->accelerators.size());
-  std::string why;
-  const KnownDevice& guess = guess_of(machine->accelerators.front(), why);
-  choose_device(imported, device, guess, why);
-  const KnownDevice* known = known_device(imported.device);
-  read_intra(*machine, known, imported);
+  Suggestion guess;
+  if (!device) {
+    auto suggested = suggested_by(file, machine->accelerators.front());
+    if (!suggested) return tl::unexpected(suggested.error());
+    guess = *std::move(suggested);
+  }
+  choose_device(imported, device, guess.device, guess.why);
+  read_intra(*machine, imported);
   read_ports(*machine, imported);
   if (machine->hosts > 1) {
-    imported.node.nvlink_domain = machine->hosts * imported.node.devices;
-    imported.assumptions.push_back(
-        fmt::format("{} hosts share one NVLink domain: the node is the first", machine->hosts));
+    const bool joined = imported.node.intra.kind == IntraNodeKind::nvswitch;
+    if (joined) imported.node.nvlink_domain = machine->hosts * imported.node.devices;
+    imported.assumptions.push_back(fmt::format("{} hosts share {}: the node is the first",
+                                               machine->hosts,
+                                               joined ? "one NVLink domain" : "no NVLink"));
   }
+  note_rack(imported);
   return imported;
 }
 

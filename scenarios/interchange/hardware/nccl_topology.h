@@ -4,7 +4,8 @@
 //
 // Bandwidths are the datasheet's: links times their rate, not NCCL's cautious constants. A file
 // that leaves out NVLinks, port speeds or the device gets those of the device that its PCIe
-// generation suggests, and says so.
+// generation suggests, and says so; one that names a device which the catalog lacks is refused. Of
+// the ports those behind the PCIe switch of a GPU are the fabric's.
 #pragma once
 
 #include <filesystem>

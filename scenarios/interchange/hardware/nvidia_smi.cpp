@@ -70,8 +70,9 @@ class MatrixReader {
       return file_.error("found no row of GPU0, GPU1, …; allowed: what nvidia-smi topo -m prints");
     }
     if (matrix_.rows.size() != static_cast<std::size_t>(matrix_.gpus)) {
-      return file_.error(fmt::format("found the rows of {} GPUs; allowed: those of all {}",
-                                     matrix_.rows.size(), matrix_.gpus));
+      return file_.error(fmt::format("found the rows of {} GPU{}; allowed: those of all {}",
+                                     matrix_.rows.size(), matrix_.rows.size() == 1 ? "" : "s",
+                                     matrix_.gpus));
     }
     return std::move(matrix_);
   }
@@ -93,8 +94,9 @@ class MatrixReader {
     const std::string name(words.front());
     const auto wanted = static_cast<std::size_t>(matrix_.gpus);
     if (words.size() < wanted + 1) {
-      return file_.error_in_line(line, fmt::format("found {} cells of {}; allowed: one a GPU ({})",
-                                                   words.size() - 1, name, wanted));
+      return file_.error_in_line(
+          line, fmt::format("found {} cell{} of {}; allowed: one a GPU ({})", words.size() - 1,
+                            words.size() == 2 ? "" : "s", name, wanted));
     }
     for (std::size_t i = 1; i <= wanted; ++i) {
       if (links_of(words[i]) >= 0) continue;
@@ -114,12 +116,12 @@ class MatrixReader {
 };
 
 struct Links {
-  int fewest = 0, most = 0;  // of a pair
-  int of_device = 0;         // of the device with the fewest, all its pairs together
+  int fewest = 0, most = 0;                      // of a pair
+  int fewest_of_device = 0, most_of_device = 0;  // all pairs of a device together
 };
 
 Links count_links(const LinkMatrix& matrix) {
-  Links links{.fewest = 1000, .most = 0, .of_device = 1'000'000};
+  Links links{.fewest = 1000, .fewest_of_device = 1'000'000};
   for (const auto& [name, cells] : matrix.rows) {
     int sum = 0;
     for (int other = 0; other < matrix.gpus; ++other) {
@@ -130,7 +132,8 @@ Links count_links(const LinkMatrix& matrix) {
       links.most = std::max(links.most, count);
       sum += count;
     }
-    links.of_device = std::min(links.of_device, sum);
+    links.fewest_of_device = std::min(links.fewest_of_device, sum);
+    links.most_of_device = std::max(links.most_of_device, sum);
   }
   if (matrix.gpus == 1) links = {};
   return links;
@@ -165,15 +168,16 @@ int largest_island(const LinkMatrix& matrix) {
   return largest;
 }
 
-// Through an NVSwitch every pair shows all links of a device.
-bool switched(const Links& links, int gpus) {
-  return gpus > 2 && links.fewest == links.most && links.fewest * (gpus - 1) > kMostNvlinks;
+// Through an NVSwitch every pair shows all links of a device (those of the one that has fewer,
+// where some are missing), more together than a device can have.
+bool switched(const Links& links) {
+  return links.fewest > 0 && links.most_of_device > kMostNvlinks;
 }
 
 // Those behind the same PCIe switch as a GPU, where there are any: the others serve storage.
 void count_nics(const LinkMatrix& matrix, ImportedNode& imported) {
   const auto devices = static_cast<std::size_t>(matrix.gpus);
-  int all = 0, near = 0;
+  std::size_t all = 0, near = 0;
   for (std::size_t column = devices; column < matrix.columns.size(); ++column) {
     ++all;
     near += std::ranges::any_of(matrix.rows, [&](const auto& row) {
@@ -181,11 +185,8 @@ void count_nics(const LinkMatrix& matrix, ImportedNode& imported) {
       return column < cells.size() && (cells[column] == "PIX" || cells[column] == "PXB");
     });
   }
-  imported.node.nics = near > 0 ? near : std::max(all, 1);
-  if (near > 0 && near < all) {
-    imported.assumptions.push_back(
-        fmt::format("of {} NICs the {} behind the PCIe switch of a GPU are used", all, near));
-  }
+  imported.node.nics = static_cast<int>(near > 0 ? near : std::max<std::size_t>(all, 1));
+  if (near > 0 && near < all) imported.assumptions.push_back(near_nics_in_words(all, near));
   if (all == 0) imported.assumptions.emplace_back("the file has no NIC: one");
 }
 
@@ -204,6 +205,23 @@ Guess guess_of(int nvlinks, bool bridges) {
           fmt::format("the file names none; the usual one with {} NVLinks", nvlinks)};
 }
 
+void read_links(const LinkMatrix& matrix, const Links& links, ImportedNode& imported) {
+  const int island = largest_island(matrix);
+  if (island < matrix.gpus || links.fewest_of_device == 0) {
+    return assume_pcie(
+        imported, island > 1 ? islands_in_words(island, matrix.gpus) : "the file has no NVLink");
+  }
+  const bool through_switch = switched(links);
+  const int fewest = through_switch ? links.fewest : links.fewest_of_device;
+  const int most = through_switch ? links.most : links.most_of_device;
+  if (fewest < most) {
+    imported.assumptions.push_back(fewest_links_in_words(fewest, most, through_switch));
+  }
+  IntraNode& intra = imported.node.intra;
+  intra.kind = through_switch ? IntraNodeKind::nvswitch : IntraNodeKind::nvlink_mesh;
+  intra.bandwidth = nvlink_bandwidth(imported, fewest, most);
+}
+
 }  // namespace
 
 Expected<ImportedNode> nvidia_smi_node(const ForeignFile& file,
@@ -212,29 +230,20 @@ Expected<ImportedNode> nvidia_smi_node(const ForeignFile& file,
   if (!matrix) return tl::unexpected(matrix.error());
   const Links links = count_links(*matrix);
   const int island = largest_island(*matrix);
-  const bool through_switch = switched(links, matrix->gpus);
-  const int of_device = through_switch ? links.fewest : links.of_device;
   ImportedNode imported;
   imported.node.name = file.stem;
   imported.node.devices = matrix->gpus;
-  const Guess guess = guess_of(of_device, island > 1 && island < matrix->gpus);
-  choose_device(imported, device, *guess.device, guess.why);
-  const KnownDevice* known = known_device(imported.device);
-  if (island == matrix->gpus && of_device > 0) {
-    imported.node.intra.kind =
-        through_switch ? IntraNodeKind::nvswitch : IntraNodeKind::nvlink_mesh;
-    imported.node.intra.bandwidth =
-        of_device *
-        (known != nullptr && known->nvlinks > 0 ? known->link_bandwidth : BytesPerSecond(25e9));
-  } else {
-    assume_pcie(imported,
-                island > 1 ? islands_in_words(island, matrix->gpus) : "the file has no NVLink");
-  }
+  const Guess guess = guess_of(switched(links) ? links.most : links.most_of_device,
+                               island > 1 && island < matrix->gpus);
+  choose_device(imported, device, guess.device, guess.why);
+  read_links(*matrix, links, imported);
   count_nics(*matrix, imported);
+  const KnownDevice* known = known_device(imported);
   imported.node.nic_bandwidth =
       known != nullptr ? known->nic_bandwidth : guess.device->nic_bandwidth;
   imported.assumptions.push_back(fmt::format("NICs of {:.4g} Gbit/s: the file has no speed",
                                              imported.node.nic_bandwidth.value() * 8 / 1e9));
+  note_rack(imported);
   return imported;
 }
 

@@ -56,5 +56,27 @@ TEST(KnownHardware, OfOtherMakersHasNoGenerationThatStacksHaveRunsOf) {
   }
 }
 
+// NVIDIA's data sheets, each direction: NVLink 2 to 4 have 25 GB/s a link, NVLink 5 has 50.
+TEST(KnownHardware, HasAsManyNvlinksAsTheCatalogHasBandwidth) {
+  for (const std::string& name : catalog_names("device")) {
+    const KnownDevice* device = known_device(name);
+    if (device == nullptr || device->nvlinks == 0) continue;
+    const double link = device->sm >= 100 ? 50e9 : 25e9;
+    EXPECT_DOUBLE_EQ(read_device(name, "test")->device.link_bandwidth.value(),
+                     device->nvlinks * link)
+        << name;
+  }
+}
+
+TEST(KnownHardware, CountsOneNicAsOne) {
+  ImportedNode imported;
+  imported.device = "x";
+  imported.node.devices = 1;
+  imported.node.nics = 1;
+  imported.node.nic_bandwidth = BytesPerSecond(12.5e9);
+  EXPECT_EQ(node_summary(imported),
+            "1 device (x), 0 GB/s each inside the node · 1 NIC of 100 Gbit/s");
+}
+
 }  // namespace
 }  // namespace trainyard

@@ -14,6 +14,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 ImportedNode shared_topology(const std::filesystem::path& shared, const char* name) {
   const auto file = read_foreign_file(shared / "topologies" / "nccl" / name).value();
@@ -46,8 +47,37 @@ std::string system_of(const std::string& inside) {
          "</cpu></system>";
 }
 
+std::string port_of(int number, int speed) {
+  return fmt::format(R"(<nic><net name="mlx5_{0}" dev="{0}" speed="{1}"/></nic>)", number, speed);
+}
+
+// Behind a port of the CPU of its own, as NCCL dumps it.
+std::string gpu_alone(int number, const std::string& id = "0x2335", int sm = 90,
+                      const std::string& links = kToSwitches) {
+  return fmt::format(R"(<pci busid="0000:{0}8:00.0" class="0x030200" vendor="0x10de" device="{1}"
+      link_speed="32.0 GT/s PCIe" link_width="16"><gpu dev="{0}" sm="{2}">{3}</gpu></pci>)",
+                     number, id, sm, links);
+}
+
+// As a cloud's file has it: a PCI slot with its number.
+std::string slot_of(int number, const std::string& id) {
+  return fmt::format(R"(<pci busid="0000:{0}8:00.0" class="0x030200" vendor="0x10de" device="{1}"
+      link_speed="32.0 GT/s PCIe" link_width="16"/>)",
+                     number, id);
+}
+
 Expected<ImportedNode> read(const std::string& text) {
   return nccl_topology_node(foreign(text), std::nullopt);
+}
+Expected<ImportedNode> read_with(const std::string& text, const std::string& device) {
+  return nccl_topology_node(foreign(text), *named_device(device));
+}
+
+// A copy of a device of the catalog that a user wrote under a name of their own.
+NamedDevice renamed(const std::string& device) {
+  NamedDevice named = **named_device(device);
+  named.name = named.device.name = "ours";
+  return named;
 }
 
 std::string nccl_topology_refusal(const std::string& text) { return line_of(read(text).error()); }
@@ -101,23 +131,58 @@ TEST(NcclTopology, CountsTheNvlinksAndPortsThatADumpHas) {
   EXPECT_THAT(read_node->assumptions, IsEmpty());
 }
 
-// NCCL lists a socket once under each CPU; 10 Gbit/s beside 400 carry no gradients.
-TEST(NcclTopology, LeavesOutSlowerPorts) {
+// NCCL lists a socket once under each CPU.
+TEST(NcclTopology, LeavesOutSocketsBesideTheNicsOfGpus) {
   const std::string socket = R"(<nic><net name="eth0" dev="9" speed="10000" gdr="0"/></nic>)";
   const auto read_node = read(system_of(switch_with(1, kToSwitches) + socket + socket));
   EXPECT_EQ(read_node->node.nics, 1);
-  EXPECT_THAT(read_node->assumptions, ElementsAre(HasSubstr("1 slower network port")));
+  EXPECT_THAT(read_node->assumptions,
+              ElementsAre("of 2 NICs the 1 behind the PCIe switch of a GPU is used"));
+}
+
+// A DGX H100 (NVIDIA's user guide): eight ConnectX-7 for compute, one on the switch of each GPU,
+// and two for storage on switches of their own, all of 400 Gbit/s.
+TEST(NcclTopology, LeavesOutTheNicsOfStorage) {
+  std::string inside;
+  for (int gpu = 0; gpu < 8; ++gpu) inside += switch_with(gpu, kToSwitches);
+  for (const int nic : {8, 9}) {
+    inside += fmt::format(R"(<pci busid="0000:{0}6:00.0" class="0x060400"><pci
+        busid="0000:{0}9:00.0" class="0x020000">{1}</pci></pci>)",
+                          nic, port_of(nic, 400'000));
+  }
+  const auto read_node = read(system_of(inside));
+  ASSERT_TRUE(read_node.has_value()) << line_of(read_node.error());
+  EXPECT_EQ(read_node->node.nics, 8);
+  EXPECT_DOUBLE_EQ(read_node->node.nic_bandwidth.value(), 400e9 / 8);
+  EXPECT_THAT(read_node->assumptions,
+              ElementsAre("of 10 NICs the 8 behind the PCIe switch of a GPU are used"));
+}
+
+// Eight HDR adapters of 200 Gbit/s carry the gradients, four times what one of 400 for storage
+// does.
+TEST(NcclTopology, TakesTheUsualNicsWhereNoneSharesASwitchWithAGpu) {
+  std::string ports;
+  for (int nic = 0; nic < 8; ++nic) ports += port_of(nic, 200'000);
+  const auto several = read(system_of(gpu_alone(1) + ports + port_of(8, 400'000)));
+  ASSERT_TRUE(several.has_value()) << line_of(several.error());
+  EXPECT_EQ(several->node.nics, 8);
+  EXPECT_DOUBLE_EQ(several->node.nic_bandwidth.value(), 200e9 / 8);
+  EXPECT_THAT(several->assumptions,
+              ElementsAre("of 9 NICs the 8 of 200 Gbit/s are used: 1 faster left out"));
+  const auto lone = read(system_of(gpu_alone(1) + port_of(0, 400'000) + port_of(1, 10'000)));
+  EXPECT_EQ(lone->node.nics, 1);
+  EXPECT_DOUBLE_EQ(lone->node.nic_bandwidth.value(), 400e9 / 8);
+  EXPECT_THAT(lone->assumptions,
+              ElementsAre("of 2 NICs the 1 of 400 Gbit/s is used: 1 slower left out"));
 }
 
 // 30,000 ports, each listed under two CPUs.
 TEST(NcclTopology, CountsEachOfManyPortsOnce) {
   std::string sockets;
-  for (int i = 0; i < 30'000; ++i) {
-    sockets += fmt::format(R"(<nic><net name="eth{}" speed="400000"/></nic>)", i);
-  }
-  const auto read_node = read(system_of(switch_with(1, kToSwitches) + sockets + sockets));
+  for (int i = 0; i < 30'000; ++i) sockets += port_of(i, 400'000);
+  const auto read_node = read(system_of(gpu_alone(1) + sockets + sockets));
   ASSERT_TRUE(read_node.has_value()) << line_of(read_node.error());
-  EXPECT_EQ(read_node->node.nics, 30'001);
+  EXPECT_EQ(read_node->node.nics, 30'000);
 }
 
 // A rate that is no number is one that the file does not say.
@@ -184,6 +249,74 @@ TEST(NcclTopology, TakesPcieWhereNvlinksJoinOnlyPairs) {
                                    switch_with(3, to(2) + to(4)) + switch_with(4, to(3) + to(1))));
   EXPECT_EQ(ring->node.intra.kind, IntraNodeKind::nvlink_mesh);
   EXPECT_DOUBLE_EQ(ring->node.intra.bandwidth.value(), 24 * 25e9);
+}
+
+// NVLink 5: 18 links of 50 GB/s each direction (NVIDIA's data sheets of GB300 and B200), whether
+// the device is of the table, a copy of such a one, or one that only its document describes.
+TEST(NcclTopology, TakesTheNvlinksThatTheDeviceHas) {
+  const std::string dump = system_of(gpu_alone(1, "0x31c2", 103) + gpu_alone(2, "0x31c2", 103));
+  const auto own = read(dump);
+  ASSERT_TRUE(own.has_value()) << line_of(own.error());
+  EXPECT_EQ(own->device, "gb300-288gb");
+  EXPECT_DOUBLE_EQ(own->node.intra.bandwidth.value(), 900e9);
+  for (const char* device : {"gb300-288gb", "b200-sxm-180gb"}) {
+    const auto named = read_with(dump, device);
+    EXPECT_DOUBLE_EQ(named->node.intra.bandwidth.value(), 900e9) << device;
+  }
+  NamedDevice copied = **named_device("b200-sxm-180gb");
+  copied.name = "./my-b200.json";
+  const auto copy = nccl_topology_node(foreign(dump), copied);
+  EXPECT_DOUBLE_EQ(copy->node.intra.bandwidth.value(), 900e9);
+  EXPECT_THAT(copy->assumptions, Not(Contains(HasSubstr("does not say"))));
+  const auto ours = nccl_topology_node(foreign(dump), renamed("b200-sxm-180gb"));
+  EXPECT_DOUBLE_EQ(ours->node.intra.bandwidth.value(), 900e9);
+  EXPECT_THAT(
+      ours->assumptions,
+      Contains("ours does not say how many NVLinks it has: 18 are taken to have the 900 GB/s "
+               "of its document together"));
+}
+
+TEST(NcclTopology, TakesTheNvlinksThatADocumentHasWhereTheFileHasNone) {
+  const std::string cloud = system_of(slot_of(1, "0x31c2") + slot_of(2, "0x31c2"));
+  for (const auto& device : {**named_device("gb300-288gb"), renamed("gb300-288gb")}) {
+    const auto node = nccl_topology_node(foreign(cloud), device);
+    EXPECT_EQ(node->node.intra.kind, IntraNodeKind::nvswitch);
+    EXPECT_DOUBLE_EQ(node->node.intra.bandwidth.value(), 900e9);
+    EXPECT_THAT(node->assumptions, Contains(HasSubstr("nvswitch of 900 GB/s a device, as")));
+  }
+  const auto card = nccl_topology_node(foreign(cloud), renamed("l40s-48gb"));
+  EXPECT_EQ(card->node.intra.kind, IntraNodeKind::pcie);
+  EXPECT_THAT(card->assumptions, Contains(HasSubstr("no NVLink, and ours names none")));
+}
+
+// GeForce RTX 5090: 10de:2b85 (pci.ids), compute capability 12.0; H20: 10de:2329, 9.0.
+TEST(NcclTopology, SaysWhichDeviceTheCatalogLacks) {
+  EXPECT_EQ(nccl_topology_refusal(system_of(gpu_alone(1, "0x2b85", 120, ""))),
+            "foreign: line 1: found a GPU of PCI number \"0x2b85\" and compute capability sm 120, "
+            "which the catalog does not have; allowed: --device NAME, or \"device\" in a cluster");
+  EXPECT_THAT(nccl_topology_refusal(system_of(slot_of(1, "0x2b85"))),
+              HasSubstr("found a GPU of PCI number \"0x2b85\", which the catalog"));
+  EXPECT_EQ(read_with(system_of(slot_of(1, "0x2b85")), "rtx-4090-24gb")->device, "rtx-4090-24gb");
+  const auto alike = read(system_of(gpu_alone(1, "0x2329")));
+  EXPECT_EQ(alike->device, "h100-sxm-80gb");
+  EXPECT_THAT(alike->assumptions, Contains(HasSubstr("PCI number \"0x2329\"")));
+}
+
+TEST(NcclTopology, RefusesUnlikeGpus) {
+  EXPECT_THAT(nccl_topology_refusal(system_of(slot_of(1, "0x2330") + slot_of(2, "0x26b9"))),
+              HasSubstr("found GPUs of PCI number \"0x2330\" and of \"0x26b9\"; allowed: of one"));
+  EXPECT_THAT(nccl_topology_refusal(system_of(gpu_alone(1, "", 90) + gpu_alone(2, "", 89))),
+              HasSubstr("found GPUs of compute capability sm 90 and of 89; allowed: of one kind"));
+}
+
+// A rack of NVL72 has eighteen trays of four (NVIDIA's data sheets of GB200 and GB300).
+TEST(NcclTopology, SaysThatATrayIsPartOfARack) {
+  std::string tray;
+  for (int gpu = 0; gpu < 4; ++gpu) tray += gpu_alone(gpu, "0x2941", 100);
+  const auto node = read(system_of(tray));
+  EXPECT_EQ(node->node.nvlink_domain, 0);
+  EXPECT_THAT(node->assumptions, Contains("the NVLink domain is the 4 GPUs of the file: a rack of "
+                                          "gb200-192gb has 72 (nvlink_domain)"));
 }
 
 // A dump of a multi-node NVLink domain has the CPUs of every host.

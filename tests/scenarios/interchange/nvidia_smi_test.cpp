@@ -54,6 +54,52 @@ TEST(NvidiaSmi, SeesAnNvswitchWhereEveryPairHasAllLinks) {
   EXPECT_THAT(node->assumptions, Contains(HasSubstr("of 3 NICs the 2 behind")));
 }
 
+// Four H100 of an HGX board; one lost one of its 18 NVLinks of 25 GB/s, and no more than 17 reach
+// it or leave it: 17 · 25 = 425 GB/s.
+TEST(NvidiaSmi, TakesTheFewestLinksThroughASwitch) {
+  const auto node = read_matrix(
+      "\tGPU0\tGPU1\tGPU2\tGPU3\n"
+      "GPU0\t X \tNV18\tNV18\tNV17\n"
+      "GPU1\tNV18\t X \tNV18\tNV17\n"
+      "GPU2\tNV18\tNV18\t X \tNV17\n"
+      "GPU3\tNV17\tNV17\tNV17\t X \n");
+  ASSERT_TRUE(node.has_value()) << line_of(node.error());
+  EXPECT_EQ(node->device, "h100-sxm-80gb");
+  EXPECT_EQ(node->node.intra.kind, IntraNodeKind::nvswitch);
+  EXPECT_DOUBLE_EQ(node->node.intra.bandwidth.value(), 425e9);
+  EXPECT_THAT(
+      node->assumptions,
+      Contains("the GPUs have 17 to 18 NVLinks: links are missing, and all are taken to have "
+               "the fewest"));
+}
+
+// Four GPUs that are joined in pairs by six links have all 18 of a device.
+TEST(NvidiaSmi, TellsAMeshOfAllLinksFromASwitch) {
+  const auto node = read_matrix(
+      "\tGPU0\tGPU1\tGPU2\tGPU3\n"
+      "GPU0\t X \tNV6\tNV6\tNV6\n"
+      "GPU1\tNV6\t X \tNV6\tNV6\n"
+      "GPU2\tNV6\tNV6\t X \tNV6\n"
+      "GPU3\tNV6\tNV6\tNV6\t X \n");
+  EXPECT_EQ(node->node.intra.kind, IntraNodeKind::nvlink_mesh);
+  EXPECT_DOUBLE_EQ(node->node.intra.bandwidth.value(), 450e9);
+}
+
+// NVLink 5 (NVIDIA's data sheet of GB300): 18 links, 900 GB/s each direction.
+TEST(NvidiaSmi, TakesTheNvlinksThatTheDeviceHas) {
+  const std::string tray =
+      "\tGPU0\tGPU1\tGPU2\nGPU0\t X \tNV18\tNV18\n"
+      "GPU1\tNV18\t X \tNV18\nGPU2\tNV18\tNV18\t X \n";
+  NamedDevice ours = **named_device("gb300-288gb");
+  const auto known = nvidia_smi_node(foreign(tray), ours);
+  EXPECT_DOUBLE_EQ(known->node.intra.bandwidth.value(), 900e9);
+  EXPECT_THAT(known->assumptions, Contains(HasSubstr("a rack of gb300-288gb has 72")));
+  ours.name = ours.device.name = "ours";
+  const auto unknown = nvidia_smi_node(foreign(tray), ours);
+  EXPECT_DOUBLE_EQ(unknown->node.intra.bandwidth.value(), 900e9);
+  EXPECT_THAT(unknown->assumptions, Contains(HasSubstr("ours does not say how many NVLinks")));
+}
+
 TEST(NvidiaSmi, AddsUpTheLinksOfAMesh) {
   const auto node = read_matrix(kDgx1);
   ASSERT_TRUE(node.has_value()) << line_of(node.error());
@@ -107,11 +153,11 @@ TEST(NvidiaSmi, RefusesWhatIsNoMatrix) {
             "foreign: found no row of GPU0, GPU1, …; allowed: what nvidia-smi topo -m "
             "prints");
   EXPECT_THAT(nvidia_smi_refusal("\tGPU0\tGPU1\nGPU0\t X \tNV12\n"),
-              HasSubstr("found the rows of 1 GPUs"));
+              HasSubstr("found the rows of 1 GPU;"));
   EXPECT_THAT(nvidia_smi_refusal("\tGPU0\tGPU1\nGPU0\t X \tNVx\nGPU1\tNV1\tX\n"),
               HasSubstr("line 2: found \"NVx\"; allowed: X, SYS"));
   EXPECT_THAT(nvidia_smi_refusal("\tGPU0\tGPU1\nGPU0\t X\n"),
-              HasSubstr("line 2: found 1 cells of GPU0"));
+              HasSubstr("line 2: found 1 cell of GPU0"));
   EXPECT_THAT(nvidia_smi_refusal("\tGPU0\tGPU1\nGPU0\tX\tNV1\nGPU0\tX\tNV1\n"),
               HasSubstr("line 3: found GPU0 twice"));
 }
