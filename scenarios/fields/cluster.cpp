@@ -75,11 +75,19 @@ Expected<void> check_fabric(const Cluster& cluster, const Place& place, std::str
   return checked ? checked : (place / key).error(checked.error().message);
 }
 
+// NVLink goes beyond a node through switches alone.
 Expected<void> check_domain(const Cluster& cluster, const Place& place) {
-  if (cluster.nvlink_domain % cluster.devices_per_node == 0) return {};
-  return (place / "nvlink_domain")
-      .error(fmt::format("found {}; allowed: a multiple of the {} devices of a node",
-                         cluster.nvlink_domain, cluster.devices_per_node));
+  const Place at = place / "nvlink_domain";
+  const int devices = cluster.devices_per_node;
+  if (cluster.nvlink_domain % devices != 0) {
+    return at.error(fmt::format("found {}; allowed: a multiple of the {} devices of a node",
+                                cluster.nvlink_domain, devices));
+  }
+  if (cluster.nvlink_domain == devices || cluster.intra.kind == IntraNodeKind::nvswitch) return {};
+  return at.error(
+      fmt::format("found {} with intra_node of kind \"{}\"; allowed: with \"nvswitch\", "
+                  "or the devices of a node",
+                  cluster.nvlink_domain, name_of(cluster.intra.kind)));
 }
 
 // Each device of a mesh has a link to each other one: their number grows with the square, and no
@@ -272,8 +280,9 @@ Expected<void> read_cluster(const Json& value, Scenario& scenario, const Place& 
 Expected<void> finish_node(Node& node, const Place& place) {
   if (auto done = check_mesh(node.intra, node.devices, place / "devices"); !done) return done;
   if (node.nvlink_domain == 0) return {};
-  return check_domain({.devices_per_node = node.devices, .nvlink_domain = node.nvlink_domain},
-                      place);
+  return check_domain(
+      {.devices_per_node = node.devices, .intra = node.intra, .nvlink_domain = node.nvlink_domain},
+      place);
 }
 
 }  // namespace

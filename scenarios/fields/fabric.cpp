@@ -270,6 +270,13 @@ Expected<void> check_keys_of_kind(const InterNode& inter, const Place& place) {
   for (const KeyOfKind& key : keys_of_kinds()) {
     if (auto done = check_key(key, inter, place); !done) return done;
   }
+  const bool share = inter.small_share > 0;
+  if (share != (inter.small_latency > Seconds(0))) {
+    const auto [found, missing] = share ? std::pair("small_share", "small_latency")
+                                        : std::pair("small_latency", "small_share");
+    return (place / found)
+        .error(fmt::format("found it without \"{}\" above 0; allowed: both or neither", missing));
+  }
   if (inter.routing == FabricRouting::valiant && inter.kind != InterNodeKind::dragonfly) {
     return (place / "routing")
         .error(fmt::format("found \"valiant\" with kind \"{}\"; allowed: \"adaptive\", \"static\"",

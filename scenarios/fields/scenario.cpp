@@ -254,12 +254,24 @@ std::string part_filled_domains(const Cluster& cluster) {
                      most, nodes, last);
 }
 
+// Of a node's α where the device's curves have their own; empty: the node says none.
+std::string unused_latency(const Cluster& cluster) {
+  const Device& device = cluster.device;
+  const bool own = !device.link_kind || *device.link_kind == cluster.intra.kind;
+  if (device.collectives.empty() || !own || cluster.devices_per_node == 1) return {};
+  if (cluster.intra.latency == IntraNode{}.latency) return {};
+  return fmt::format(
+      "{}'s collectives were measured: inside a node their own latency counts, not intra_node's "
+      "{:.4g} us",
+      device.name, cluster.intra.latency.value() * 1e6);
+}
+
 void note_links(Scenario& scenario) {
   const std::span<const Cluster> all =
       scenario.unlike ? std::span(scenario.unlike->groups) : std::span(&scenario.job.cluster, 1);
   for (const Cluster& cluster : all) {
-    for (std::string note : {unlike_links(cluster), slow_links(cluster), unmeasured_links(cluster),
-                             part_filled_domains(cluster)}) {
+    for (std::string note : {unlike_links(cluster), unused_latency(cluster), slow_links(cluster),
+                             unmeasured_links(cluster), part_filled_domains(cluster)}) {
       const auto known = std::ranges::find(scenario.assumptions, note);
       const bool is_new = known == scenario.assumptions.end();
       if (!note.empty() && is_new) scenario.assumptions.push_back(std::move(note));

@@ -81,6 +81,12 @@ TEST_F(Scenarios, SayThatCollectivesWereMeasuredOnOtherLinks) {
   EXPECT_THAT(assumed(R"({"kind": "pcie", "bandwidth": "25 GB/s"})"),
               ElementsAre("a100-sxm-80gb's collectives were measured on nvswitch of 300 GB/s: on "
                           "pcie the formulas of the algorithms are used"));
+  // 3 us is what a node has that says none.
+  EXPECT_THAT(assumed(R"({"kind": "nvswitch", "bandwidth": "300 GB/s", "latency": "3 us"})"),
+              IsEmpty());
+  EXPECT_THAT(assumed(R"({"kind": "nvswitch", "bandwidth": "300 GB/s", "latency": "20 us"})"),
+              ElementsAre("a100-sxm-80gb's collectives were measured: inside a node their own "
+                          "latency counts, not intra_node's 20 us"));
 }
 
 // measured/kernels/l40s_nccl.csv, 512 MiB: 1.45 GB/s a device among eight, 20.1 between two.
