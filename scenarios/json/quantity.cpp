@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 
 namespace trainyard {
 namespace {
@@ -14,44 +15,50 @@ constexpr std::size_t kLongestQuantity = 64;  // characters
 
 constexpr std::array kByteUnits = {
     Unit{"B"},
-    Unit{"kB", 1e3},
-    Unit{"MB", 1e6},
-    Unit{"GB", 1e9},
-    Unit{"TB", 1e12},
-    Unit{"PB", 1e15},
-    Unit{"KiB", kKibi},
-    Unit{"MiB", kKibi* kKibi},
-    Unit{"GiB", kKibi* kKibi* kKibi},
-    Unit{"TiB", kKibi* kKibi* kKibi* kKibi},
+    Unit{"kB", 3},
+    Unit{"MB", 6},
+    Unit{"GB", 9},
+    Unit{"TB", 12},
+    Unit{"PB", 15},
+    Unit{"KiB", 0, kKibi},
+    Unit{"MiB", 0, kKibi* kKibi},
+    Unit{"GiB", 0, kKibi* kKibi* kKibi},
+    Unit{"TiB", 0, kKibi* kKibi* kKibi* kKibi},
 };
 constexpr std::array kBandwidthUnits = {
     Unit{"B/s"},
-    Unit{"kB/s", 1e3},
-    Unit{"MB/s", 1e6},
-    Unit{"GB/s", 1e9},
-    Unit{"TB/s", 1e12},
-    Unit{"MiB/s", kKibi* kKibi},
-    Unit{"GiB/s", kKibi* kKibi* kKibi},
-    Unit{"TiB/s", kKibi* kKibi* kKibi* kKibi},
-    Unit{"Mbit/s", 1e6, 8},
-    Unit{"Gbit/s", 1e9, 8},
-    Unit{"Tbit/s", 1e12, 8},
-    Unit{"Mb/s", 1e6, 8},
-    Unit{"Gb/s", 1e9, 8},
-    Unit{"Tb/s", 1e12, 8},
+    Unit{"kB/s", 3},
+    Unit{"MB/s", 6},
+    Unit{"GB/s", 9},
+    Unit{"TB/s", 12},
+    Unit{"MiB/s", 0, kKibi* kKibi, 1, true},
+    Unit{"GiB/s", 0, kKibi* kKibi* kKibi, 1, true},
+    Unit{"TiB/s", 0, kKibi* kKibi* kKibi* kKibi, 1, true},
+    Unit{"Mbit/s", 6, 1, 8, true},
+    Unit{"Gbit/s", 9, 1, 8, true},
+    Unit{"Tbit/s", 12, 1, 8, true},
+    Unit{"Mb/s", 6, 1, 8, true},
+    Unit{"Gb/s", 9, 1, 8, true},
+    Unit{"Tb/s", 12, 1, 8, true},
 };
 constexpr std::array kTimeUnits = {
-    Unit{"ps", 1, 1e12}, Unit{"ns", 1, 1e9},  Unit{"us", 1, 1e6},
-    Unit{"ms", 1, 1e3},  Unit{"s"},           Unit{"min", 60},
-    Unit{"h", 3600},     Unit{"days", 86400}, Unit{"day", 86400, 1, true},
+    Unit{"ps", -12},
+    Unit{"ns", -9},
+    Unit{"us", -6},
+    Unit{"ms", -3},
+    Unit{"s"},
+    Unit{"min", 0, 60},
+    Unit{"h", 0, 3600},
+    Unit{"days", 0, 86400},
+    Unit{"day", 0, 86400, 1, true},
 };
 constexpr std::array kRateUnits = {
-    Unit{"FLOP/s"},        Unit{"MFLOP/s", 1e6},  Unit{"GFLOP/s", 1e9},
-    Unit{"TFLOP/s", 1e12}, Unit{"PFLOP/s", 1e15}, Unit{"EFLOP/s", 1e18},
+    Unit{"FLOP/s"},      Unit{"MFLOP/s", 6},  Unit{"GFLOP/s", 9},
+    Unit{"TFLOP/s", 12}, Unit{"PFLOP/s", 15}, Unit{"EFLOP/s", 18},
 };
-constexpr std::array kPowerUnits = {Unit{"W"}, Unit{"kW", 1e3}, Unit{"MW", 1e6}};
-constexpr std::array kPriceUnits = {Unit{"USD/h", 1, 3600}, Unit{"USD/s"}};
-constexpr std::array kCarbonUnits = {Unit{"gCO2/kWh", 1, 3.6e6}, Unit{"gCO2/J"}};
+constexpr std::array kPowerUnits = {Unit{"W"}, Unit{"kW", 3}, Unit{"MW", 6}};
+constexpr std::array kPriceUnits = {Unit{"USD/h", 0, 1, 3600}, Unit{"USD/s"}};
+constexpr std::array kCarbonUnits = {Unit{"gCO2/kWh", 0, 1, 3.6e6}, Unit{"gCO2/J"}};
 
 // By Dimension. The ends are generous: ten thousand times what exists, and far from overflow.
 constexpr std::array<DimensionRecord, 7> kRecords = {{
@@ -104,6 +111,22 @@ const Unit* find_unit(const DimensionRecord& record, std::string_view name) {
   return found == record.units.end() ? nullptr : &*found;
 }
 
+// The unit's power of ten goes into the number's own, so that a decimal is rounded once: "133.2
+// GB/s" is the double that 133.2e9 is.
+std::optional<double> scaled(std::string_view number, const Unit& unit) {
+  const std::size_t e = number.find_first_of("eE");
+  int exponent = 0;
+  if (e != std::string_view::npos) {
+    const std::size_t digits = e + (number[e + 1] == '+' ? 2 : 1);
+    std::from_chars(number.data() + digits, number.data() + number.size(), exponent);
+  }
+  const std::string text = fmt::format("{}e{}", number.substr(0, e), exponent + unit.exponent);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value * unit.multiplier / unit.divisor;
+}
+
 // Base units, or nothing when `text` is not number, space, unit.
 std::optional<double> split_and_scale(std::string_view text, const DimensionRecord& record) {
   if (text.size() > kLongestQuantity) return std::nullopt;
@@ -111,10 +134,28 @@ std::optional<double> split_and_scale(std::string_view text, const DimensionReco
   if (length == 0 || length >= text.size() || text[length] != ' ') return std::nullopt;
   const Unit* unit = find_unit(record, text.substr(length + 1));
   if (unit == nullptr) return std::nullopt;
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + length, number);
-  if (error != std::errc() || end != text.data() + length) return std::nullopt;
-  return number * unit->multiplier / unit->divisor;
+  return scaled(text.substr(0, length), *unit);
+}
+
+struct Written {
+  std::string text;        // empty: it does not read back
+  bool plain = false;      // a number from 1 to a million
+  std::size_t length = 0;  // beyond a thousand more than its own: a larger unit reads better
+};
+
+// By the shortest number that reads back: a quotient often misses a decimal by its last bit.
+Written written_in(const Unit& unit, double base_units, const DimensionRecord& record) {
+  constexpr std::size_t kThousands = 3;
+  const double ten = std::pow(10.0, std::abs(unit.exponent));
+  const double number =
+      (unit.exponent < 0 ? base_units * ten : base_units / ten) * unit.divisor / unit.multiplier;
+  for (const int digits : {15, 16, 17}) {
+    std::string text = fmt::format("{:.{}g} {}", number, digits, unit.name);
+    if (split_and_scale(text, record) != base_units) continue;
+    const std::size_t length = text.size() + (number >= 1000 ? kThousands : 0);
+    return {std::move(text), base_units == 0 || (number >= 1 && number <= 1e6), length};
+  }
+  return {};
 }
 
 }  // namespace
@@ -150,21 +191,16 @@ std::optional<double> quantity_of_some_kind(std::string_view text) {
 
 std::string format_quantity(double base_units, Dimension dimension) {
   const DimensionRecord& record = record_of(dimension);
-  std::string best;
-  bool best_is_plain = false;  // a number from 1 to a million
+  Written best;
   for (const Unit& unit : record.units) {
-    if (unit.alias) continue;
-    const double number = base_units * unit.divisor / unit.multiplier;
-    const bool plain = base_units == 0 || (number >= 1 && number <= 1e6);
-    std::string text = fmt::format("{} {}", number, unit.name);
-    if (split_and_scale(text, record) != base_units) continue;
-    const bool shorter = text.size() < best.size();
-    if (best.empty() || (plain && !best_is_plain) || (plain == best_is_plain && shorter)) {
-      best = std::move(text);
-      best_is_plain = plain;
-    }
+    if (unit.read_only) continue;
+    Written written = written_in(unit, base_units, record);
+    if (written.text.empty()) continue;
+    const bool plainer = written.plain && !best.plain;
+    const bool better = written.plain == best.plain && written.length < best.length;
+    if (best.text.empty() || plainer || better) best = std::move(written);
   }
-  return best;
+  return best.text;
 }
 
 std::string quantity_pattern(Dimension dimension, bool zero_allowed) {

@@ -22,12 +22,13 @@ enum class Dimension {
   carbon_intensity,  // base unit: g of CO2 a joule
 };
 
-// One unit is multiplier / divisor base units: two whole numbers, so that "2.5 us" is rounded once.
+// One unit is 10^exponent · multiplier / divisor base units, the latter two whole numbers.
 struct Unit {
   std::string_view name;
+  int exponent = 0;
   double multiplier = 1;
   double divisor = 1;
-  bool alias = false;  // of another: read, never written
+  bool read_only = false;  // never written: another says the same
 };
 
 struct DimensionRecord {
@@ -44,7 +45,8 @@ Expected<double> parse_quantity(std::string_view text, Dimension dimension, bool
 // Of whichever dimension has its unit, in base units; nothing: it is no quantity.
 std::optional<double> quantity_of_some_kind(std::string_view text);
 
-// The shortest text that parse_quantity reads back to the same double.
+// The text that parse_quantity reads back to the same double, in the unit in which it is short and,
+// where it can be, from 1 to 1000; bandwidths in bytes.
 std::string format_quantity(double base_units, Dimension dimension);
 
 // The grammar of parse_quantity as a regular expression (ECMA-262, for the JSON Schema); the range

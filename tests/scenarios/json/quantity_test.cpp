@@ -97,6 +97,31 @@ TEST(QuantityLaw, FormattingIsShort) {
   EXPECT_EQ(format_quantity(989e12, Dimension::flops_per_second), "989 TFLOP/s");
 }
 
+// As SI writes: a prefix that leaves a number from 1 to 1000; bandwidths of a list all in bytes.
+TEST(QuantityLaw, FormattingTakesTheUnitThatReadsWell) {
+  const auto rate = [](double value) {
+    return format_quantity(value, Dimension::bytes_per_second);
+  };
+  EXPECT_EQ(rate(2684e9 / 8), "335.5 GB/s");
+  EXPECT_EQ(rate(133.2e9), "133.2 GB/s");
+  EXPECT_EQ(rate(100e9 / 8), "12.5 GB/s");
+  EXPECT_EQ(rate(200e9 / 8), "25 GB/s");
+  EXPECT_EQ(rate(3.35e12), "3.35 TB/s");
+  EXPECT_EQ(format_quantity(116.6e-6, Dimension::seconds), "116.6 us");
+  EXPECT_EQ(format_quantity(2250e12, Dimension::flops_per_second), "2.25 PFLOP/s");
+  EXPECT_EQ(format_quantity(183359.0 * (1 << 20), Dimension::bytes), "183359 MiB");
+}
+
+// A decimal is rounded once, as C++ rounds it: 133.2 times 1e9 is another double.
+TEST(QuantityLaw, DecimalsAreTheNearestDoubles) {
+  EXPECT_EQ(parsed("133.2 GB/s", Dimension::bytes_per_second), 133.2e9);
+  EXPECT_EQ(parsed("2.684e2 Gbit/s", Dimension::bytes_per_second), 268.4e9 / 8);
+  EXPECT_EQ(parsed("15.91 us", Dimension::seconds), 15.91e-6);
+  EXPECT_EQ(parsed("1.591E-2 ms", Dimension::seconds), 15.91e-6);
+  EXPECT_EQ(format_quantity(15.91e-6, Dimension::seconds), "15.91 us");
+  EXPECT_EQ(format_quantity(7.999e-6, Dimension::seconds), "7.999 us");
+}
+
 // The schema's pattern and the parser are two roads to one grammar.
 TEST(QuantityLaw, PatternAcceptsTheExampleOfEveryDimensionAndOnlyIt) {
   for (const Dimension of : kDimensions) {
