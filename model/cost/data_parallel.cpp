@@ -118,7 +118,8 @@ class StageOverlap {
     if (!plan_.overlap.data_parallel || plan_.no_sync()) return;
     const Cover cover = reduction_cover();
     cost.end = left_at_end(cover);
-    cost.lost += hidden(sync_.reduce, cost.end) * cover.lost;
+    cost.reduced = hidden(sync_.reduce, cost.end);
+    cost.lost += cost.reduced * cover.lost;
   }
 
  private:

@@ -25,6 +25,7 @@ struct DataParallelCost {
   Seconds end;       // reductions of gradients that are left when the last pass has ended
   Seconds update;    // gathers behind the update, of weights that then leave the device
   Seconds lost;      // that the last micro-batch's passes grow by for reductions beside them
+  Seconds reduced;   // those reductions
   Seconds gathered;  // gathers of updated weights beside the first micro-batch's passes
   double lost_to_gathers = 0;  // seconds that those passes grow by for each second of `gathered`
   // ZeRO-2 in a pipeline: what of all micro-batches' reductions would be left behind the last pass

@@ -10,6 +10,7 @@
 #include "model/cost/interval.h"
 #include "model/cost/money.h"
 #include "model/cost/offload.h"
+#include "model/cost/slack.h"
 #include "model/cost/traffic.h"
 
 namespace trainyard {
@@ -145,20 +146,6 @@ Seconds hidden_by_pair(const Stack& stack, const StageEstimate& stage) {
   return hidden_behind(compute, exchange, stack);
 }
 
-// What one stage adds to the ends of the step, and of its data-parallel traffic of one micro-batch
-// what stands at the ends of its passes.
-struct StageEnds {
-  Seconds start, end, lost;
-  // Weights that come beside the first micro-batch's passes, and what those lose in a second of it.
-  Seconds gathered;
-  double lost_to_gathers = 0;
-  // Reductions behind the last pass, and what the passes take from the first gradients on: a stage
-  // that waits for a slower one has as much more time for the former.
-  Seconds queued;
-  Seconds at_ends_of_passes, optimizer;
-  Seconds copies;  // of `start` and `end`, from the hosts and to them
-};
-
 // Once a step: what data parallelism and the optimizer add before, after and around the pipeline.
 // The slowest stage of each decides, for all must be ready for the next step.
 struct StepEnds {
@@ -215,6 +202,7 @@ StageEnds fill_stage(const PreparedJob& job, const Plan& plan, SharedCosts& shar
   return {.start = data.start + copies.step.start,
           .end = data.end + copies.step.end,
           .lost = data.lost,
+          .reduced = data.reduced,
           .gathered = data.gathered,
           .lost_to_gathers = data.lost_to_gathers,
           .queued = data.queued + (plan.microbatches - 1) * stage.passes.total(),
@@ -253,52 +241,11 @@ bool repeats_previous(const PreparedJob& job, const Plan& plan, const PipelineSe
   return splits(stage) == splits(stage - 1) && sent(stage) == sent(stage - 1);
 }
 
-// A stage begins when the first micro-batch has come to it, and ends while the last one goes back
-// through the stages before it: what it does in that time delays nobody. Passes of split halves
-// stand behind each other in other ways.
-class Slack {
- public:
-  explicit Slack(const Plan& plan)
-      : applies_(plan.schedule->route == Route::loop && !plan.schedule->splits_backward),
-        chunks_(plan.virtual_stages) {}
-  StageEnds off(StageEnds ends) const {
-    ends.start = std::max(Seconds(0), ends.start - before_);
-    ends.end = std::max(Seconds(0), ends.end - behind_);
-    ends.queued -= behind_;
-    return ends;
-  }
-  // Weights come while the stage waits for its first micro-batch.
-  Seconds lost_by(const StageEnds& ends) const {
-    const Seconds beside = std::min(ends.gathered, ends.start + ends.gathered - before_);
-    return ends.lost + std::max(Seconds(0), beside) * ends.lost_to_gathers;
-  }
-  void pass(const PassTimes& stage, Seconds lost) {
-    // Micro-batches queue before the slowest stage, which loses in all of its chunks: what those
-    // behind it lose delays nobody, and of those before it one chunk does.
-    if (stage.total() >= longest_) {
-      longest_ = stage.total();
-      lost_to_slowest_ = lost_ + lost;
-    }
-    lost_ = applies_ ? lost_ + lost / chunks_ : std::max(lost_, lost);
-    if (!applies_) return;
-    before_ += stage.forward / chunks_;
-    behind_ += stage.backward() / chunks_;
-  }
-  Seconds longest() const { return longest_; }
-  // On the way of the first micro-batch to the slowest stage, and of the last one back from it.
-  Seconds lost() const { return applies_ ? lost_to_slowest_ : lost_; }
-
- private:
-  bool applies_ = false;
-  double chunks_ = 1;
-  Seconds before_, behind_, lost_, lost_to_slowest_, longest_;
-};
-
 StepEnds fill_stages(const PreparedJob& job, const Plan& plan, SharedCosts& shared, Estimate& out) {
   StepEnds ends;
   StageEnds own;
   UnitPasses units;
-  Slack slack(plan);
+  Slack slack(plan, out.losses);
   const PipelineShape shape = pipeline_shape(plan);
   out.chunk_passes.clear();
   for (std::size_t i = 0; i < out.stages.size(); ++i) {
@@ -318,7 +265,7 @@ StepEnds fill_stages(const PreparedJob& job, const Plan& plan, SharedCosts& shar
       ends.optimizer = std::max(ends.optimizer, own.optimizer);
       stage.memory = stage_memory(job, plan, shared.layers, out.held[i], index);
     }
-    slack.pass(stage.passes, slack.lost_by(own));
+    slack.pass(stage.passes, own, out.held[i].layers);
     if (i > 0) ends.at_ends_of_passes += own.at_ends_of_passes;
     out.passes[i] = stage.passes;
     if (chunks_held(shape) == 1) continue;
@@ -326,7 +273,7 @@ StepEnds fill_stages(const PreparedJob& job, const Plan& plan, SharedCosts& shar
       append_chunk_passes(job, plan, {index, out.held[i], units, stage.passes}, out.chunk_passes);
     }
   }
-  ends.lost = slack.lost();
+  ends.lost = slack.lost(out.passes);
   ends.end = std::max(ends.end, ends.queued - (plan.microbatches - 1) * slack.longest());
   return ends;
 }
@@ -383,6 +330,7 @@ void fill_step(const PreparedJob& job, const Plan& plan, const PipelineSends& se
   const Seconds hidden =
       slowest.passes.hidden * plan.schedule->pairs(pipeline_shape(plan), out.slowest_stage);
   const Seconds busy = slowest.passes.total() * plan.microbatches - hidden;
+  const Stack& stack = job.job.training.stack;
   Breakdown& parts = out.breakdown;
   parts = slowest.exposed;
   parts *= plan.microbatches;
@@ -392,14 +340,13 @@ void fill_step(const PreparedJob& job, const Plan& plan, const PipelineSends& se
     parts.bubble = std::max(Seconds(0), span - busy);
     parts.pipeline += waits_for_sends(plan, out.passes, sends);
   }
-  parts.pipeline += fill_time(job.job.training.stack, plan,
-                              out.chunk_passes.empty() ? out.passes : out.chunk_passes, sends);
+  parts.pipeline +=
+      fill_time(stack, plan, out.chunk_passes.empty() ? out.passes : out.chunk_passes, sends);
   const Seconds copies = std::min(ends.copies, ends.start + ends.end);
   parts.data_parallel += ends.start + ends.end + ends.lost - copies;
   parts.offload += copies;
   parts.optimizer = plan.offload.optimizer == OffloadTarget::none ? ends.optimizer : Seconds(0);
   parts.offload += plan.offload.optimizer == OffloadTarget::none ? Seconds(0) : ends.optimizer;
-  const Stack& stack = job.job.training.stack;
   parts.other = stack.step_overhead + lost_to_slowest_rank(stack, plan, parts);
   out.step_time = parts.total();
   const Interval interval = step_interval(job.job, plan);

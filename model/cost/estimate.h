@@ -12,6 +12,7 @@
 #include "model/cost/kernel_times.h"
 #include "model/cost/known_collectives.h"
 #include "model/cost/memory.h"
+#include "model/cost/slack.h"
 #include "model/cost/traffic.h"
 #include "model/job.h"
 #include "model/plan/plan.h"
@@ -34,6 +35,7 @@ struct Estimate {
   std::vector<StageParameters> held;    // per stage: layers and parameters of a rank
   std::vector<PassTimes> passes;        // per stage, as the schedule's span takes them
   std::vector<PassTimes> chunk_passes;  // the same of its chunks, where it has several
+  std::vector<StageLosses> losses;      // per stage of a loop, once a step
   int slowest_stage = 0;
   int fullest_stage = 0;
 

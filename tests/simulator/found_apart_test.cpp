@@ -2,6 +2,8 @@
 // for each cause, small. What random plans show: simulator_agreement_test.
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "model/cost/estimate.h"
 #include "simulator/step.h"
 #include "tests/model/cost/example_jobs.h"
@@ -157,6 +159,41 @@ TEST(FoundApart, RingsShareALinkOfATorusWithTheOthersThatCross) {
   request.context_parallel_algorithm = ContextAlgorithm::ring;
   request.overlap.context_parallel = false;
   EXPECT_NEAR(estimate_over_simulation(job, request), 1, 0.03);
+}
+
+// A stage behind the slowest one delays it by what its passes lose to reductions beyond the time in
+// which it waits for the slowest: of few micro-batches by all of it.
+TEST(FoundApart, StagesBehindTheSlowestDelayItByWhatTheyLose) {
+  for (const int microbatches : {1, 2, 4}) {
+    const PreparedJob job = llama_8b_on_h100(16, 2 * microbatches);
+    for (const std::vector<int>& layers : {std::vector{8, 8, 8, 8}, {10, 8, 8, 6}, {11, 7, 7, 7}}) {
+      PlanRequest request{
+          .tensor_parallel = 2, .context_parallel = 8, .pipeline_parallel = 4, .micro_batch = 1};
+      request.context_parallel_algorithm = ContextAlgorithm::all_gather;
+      request.layers_per_stage = layers;
+      request.zero_stage = 1;
+      request.overlap.data_parallel = true;
+      EXPECT_NEAR(estimate_over_simulation(job, request), 1, 0.015)
+          << layers.front() << ", " << microbatches;
+    }
+  }
+}
+
+// Of several chunks a micro-batch passes all stages before it is back: all of them delay it in
+// every chunk, but go on with their reductions while they wait for each other.
+TEST(FoundApart, StagesOfSeveralChunksDelayEachOtherInEveryRound) {
+  PreparedJob job = llama_8b_on_h100(64, 8);
+  job.job.training.stack.overlap_slowdown = 0.3;
+  job = prepare(job.job);
+  PlanRequest request{.tensor_parallel = 16,
+                      .context_parallel = 4,
+                      .pipeline_parallel = 4,
+                      .virtual_stages = 2,
+                      .micro_batch = 1};
+  request.context_parallel_algorithm = ContextAlgorithm::all_gather;
+  request.zero_stage = 1;
+  request.overlap.data_parallel = true;
+  EXPECT_NEAR(estimate_over_simulation(job, request), 1, 0.01);
 }
 
 }  // namespace
