@@ -310,6 +310,16 @@ Seconds hidden_in_ramp(const Plan& plan, const StepEnds& ends) {
   return ends.at_ends_of_passes / plan.virtual_stages;
 }
 
+// Sends less what passes on both of their sides are charged for them (`add_sends`): a stage of a
+// loop that waits for a micro-batch has no compute beside it.
+PipelineSends beyond_passes(const Stack& stack, const Plan& plan, PipelineSends sends) {
+  if (plan.schedule->route != Route::loop) return sends;
+  const double share = std::max(0.0, 1 - 2 * stack.overlap_slowdown);
+  sends.within = share * sends.within;
+  sends.between = share * sends.between;
+  return sends;
+}
+
 // Whether a pipeline is timed as its schedule runs it, or as if no stage ever waited.
 enum class Pipeline { scheduled, never_waits };
 
@@ -338,7 +348,7 @@ void fill_step(const PreparedJob& job, const Plan& plan, const PipelineSends& se
   if (pipeline == Pipeline::scheduled) {
     const Seconds span = pipeline_time(job, plan, out) - hidden_in_ramp(plan, ends);
     parts.bubble = std::max(Seconds(0), span - busy);
-    parts.pipeline += waits_for_sends(plan, out.passes, sends);
+    parts.pipeline += waits_for_sends(plan, out.passes, beyond_passes(stack, plan, sends));
   }
   parts.pipeline +=
       fill_time(stack, plan, out.chunk_passes.empty() ? out.passes : out.chunk_passes, sends);

@@ -413,29 +413,28 @@ struct Round {
   }
 };
 
-// Stages next to each other, and what a micro-batch and its gradient take through them.
+// Stages next to each other, and what a micro-batch and its gradient take through all of them and
+// back over the slowest stage's time for as many micro-batches.
 struct StageRun {
-  Seconds excess;  // over what is asked of their pace
-  Seconds time;
-  int stages = 0;
-  Seconds pace() const { return time / stages; }
+  Seconds excess;
+  int stages = 1;
+  bool is_slower_than(const StageRun& other) const {
+    return excess * other.stages > other.excess * stages;
+  }
 };
 
-// The run whose stages and sends between them exceed `pace` for each of them the most.
-StageRun slowest_run(std::span<const PassTimes> passes, const PipelineSends& sends, Seconds pace) {
+// The run of at most so many stages that exceeds the pace of the slowest stage the most.
+StageRun slowest_run(std::span<const PassTimes> passes, const PipelineSends& sends, Seconds pace,
+                     int most) {
   StageRun best;
-  StageRun here;
-  int before = -1;
-  for (const PassTimes& stage : passes) {
-    const Seconds time = stage.total();
-    const Seconds there_and_back = 2 * sends.behind(before++);
-    if (here.stages > 0 && here.excess + there_and_back > Seconds(0)) {
-      here = {here.excess + there_and_back + time - pace, here.time + there_and_back + time,
-              here.stages + 1};
-    } else {
-      here = {time - pace, time, 1};
+  const int stages = static_cast<int>(passes.size());
+  for (int first = 0; first < stages; ++first) {
+    StageRun run{passes[static_cast<std::size_t>(first)].total() - pace, 1};
+    for (int next = first + 1; next < std::min(stages, first + most); ++next) {
+      const PassTimes& stage = passes[static_cast<std::size_t>(next)];
+      run = {run.excess + 2 * sends.behind(next - 1) + stage.total() - pace, run.stages + 1};
+      if (run.is_slower_than(best)) best = run;
     }
-    if (best.stages == 0 || here.excess > best.excess) best = here;
   }
   return best;
 }
@@ -468,22 +467,31 @@ Seconds waits_for_sends(const Plan& plan, std::span<const PassTimes> passes,
                         const PipelineSends& sends) {
   const PipelineShape shape = pipeline_shape(plan);
   const Schedule& schedule = *plan.schedule;
+  // As many micro-batches in flight on a stage as there are stages from it to the last.
   const bool one_each = shape.route == Route::loop && shape.chunks == 1 &&
                         !schedule.splits_backward && schedule.listed == nullptr &&
-                        schedule.chunks_in_flight(shape, 0) < shape.microbatches;
+                        schedule.chunks_in_flight(shape, shape.stages - 1) == 1;
   // Both ways neighbours wait for each other before every pair of passes, but for the first and the
   // last ones, which `fill_time` has.
   const bool both_ways = shape.route == Route::both_ways;
   if (!(one_each || both_ways) || !plan.overlap.pipeline || shape.stages == 1) return Seconds(0);
   Seconds slowest;
   for (const PassTimes& stage : passes) slowest = std::max(slowest, stage.total());
-  Seconds pace = slowest;
-  for (int turn = 0; turn < shape.stages; ++turn) {
-    const StageRun run = slowest_run(passes, sends, pace);
-    if (run.pace() <= pace) break;
-    pace = run.pace();
+  if (both_ways) {
+    const StageRun run = slowest_run(passes, sends, slowest, shape.stages);
+    return (shape.microbatches - 3) * run.excess / run.stages;
   }
-  return (shape.microbatches - (both_ways ? 3 : shape.stages)) * (pace - slowest);
+  // A run turns as often as micro-batches are left for all of its stages, a shorter one with the
+  // rest.
+  Seconds waits;
+  int left = shape.microbatches - 1;
+  while (left > 1) {
+    const StageRun run = slowest_run(passes, sends, slowest, left);
+    if (run.excess <= Seconds(0)) break;
+    waits += left / run.stages * run.excess;
+    left %= run.stages;
+  }
+  return waits;
 }
 
 }  // namespace trainyard

@@ -109,9 +109,9 @@ PassTimes sends_in_passes(const Stack& stack, const Plan& plan, const PipelineSe
 // slowest stage's other micro-batches do not take as long.
 Seconds fill_time(const Stack& stack, const Plan& plan, std::span<const PassTimes> passes,
                   const PipelineSends& sends);
-// 1F1B keeps one micro-batch in flight for each stage: k stages next to each other let one pass in
-// the time in which it goes through all of them and back, with 2(k − 1) sends, over k. What that is
-// more than the slowest stage takes, in the micro-batches that neither fill nor drain the pipeline.
+// 1F1B keeps one micro-batch in flight for each stage: k stages next to each other let k pass in
+// the time in which one goes through all of them and back, with 2(k − 1) sends. What that is more
+// than the slowest stage takes for k, for all micro-batches but the first, which `fill_time` has.
 // So it is with the pairs of passes of DualPipe, whose stages wait for their neighbours before
 // each.
 Seconds waits_for_sends(const Plan& plan, std::span<const PassTimes> passes,
