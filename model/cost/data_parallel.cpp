@@ -39,9 +39,7 @@ class StageOverlap {
     longer_chunks_ = stage.layers % chunks_held(shape_);
     add_runs();
     layer_ = 1.0 / std::max(1, stage.layers) * units_.layers;
-    const GroupLinks& group = plan.zero_stage == 0 ? links.dense_gradient : links.dense_shard;
-    const Seconds experts = (units_.experts.gather + units_.experts.reduce).time;
-    data_ = 2 * experts > (sync_.gather + sync_.reduce).time ? &links.expert_data : &group;
+    add_links();
   }
 
   // ZeRO-3.
@@ -50,7 +48,8 @@ class StageOverlap {
     add(cost, &PassTimes::forward, kGather, forward_cover(), PassWay::forward);
     // Both ways the halves of a few of the last backward passes only are apart.
     if (split_ && shape_.route != Route::both_ways) {
-      const Cover input = cover(&PassTimes::input_gradient, work_.backward, sync_.gather);
+      const Cover input =
+          cover(&PassTimes::input_gradient, work_.backward, sync_.gather, *gathered_over_);
       add(cost, &PassTimes::input_gradient, kGather, input, PassWay::backward);
       add(cost, &PassTimes::weight_gradient, kReduce, reduction_cover(), PassWay::backward);
     } else {
@@ -145,14 +144,15 @@ class StageOverlap {
   }
 
   // What a pass offers to the communication beside it.
-  Cover cover(Part part, const ExchangeTimes& exchanges, Traffic traffic) const {
+  Cover cover(Part part, const ExchangeTimes& exchanges, Traffic traffic,
+              const GroupLinks& group) const {
     const bool some = traffic.time > Seconds(0);
     const double contending = some ? traffic.contending / traffic.time : 0.0;
     const double slowdown = stack_.overlap_slowdown * contending;
     const Seconds all = whole(part);
     const Seconds copies = part_of(work_.copies, part);
-    const Cover busy =
-        cover_of(all - copies, exchanges, slowdown, data_traffic(traffic), links_, work_.use);
+    const Cover busy = cover_of(all - copies, exchanges, slowdown, data_traffic(traffic, group),
+                                links_, work_.use);
     if (copies <= Seconds(0)) return busy;
     // A copy goes on while the pass is slowed. What it then still takes, the links are free.
     const Seconds done = (all - copies) * busy.rate;
@@ -160,25 +160,30 @@ class StageOverlap {
     const Seconds beside = done + std::max(Seconds(0), copies - lost);
     return {beside / all, std::max(Seconds(0), lost - copies) / beside};
   }
-  DataTraffic data_traffic(Traffic traffic) const {
-    WireUse use = ring_use(*data_);
+  static DataTraffic data_traffic(Traffic traffic, const GroupLinks& group) {
+    WireUse use = ring_use(group);
     if (traffic.time > Seconds(0)) {
       use.free = traffic.free / traffic.time;
       use.crossing = traffic.crossing / traffic.time;
-      if (use.crossing > 0) use.rate = std::min(data_->inside, data_->across / use.crossing);
+      if (use.crossing > 0) use.rate = std::min(group.inside, group.across / use.crossing);
     }
-    return {*data_, use};
+    return {group, use};
   }
-  Cover forward_cover() const { return cover(&PassTimes::forward, work_.forward, sync_.gather); }
+  Cover forward_cover() const {
+    return cover(&PassTimes::forward, work_.forward, sync_.gather, *gathered_over_);
+  }
   Cover whole_cover() const {
     ExchangeTimes exchanges = work_.backward;  // a ring has nothing in weight gradients
     exchanges.tensor += work_.weight.tensor;
     exchanges.context += work_.weight.context;
     exchanges.expert += work_.weight.expert;
-    return cover(nullptr, exchanges, sync_.gather + sync_.reduce);
+    const bool mostly_reduces = sync_.reduce.time >= sync_.gather.time;
+    return cover(nullptr, exchanges, sync_.gather + sync_.reduce,
+                 mostly_reduces ? *reduced_over_ : *gathered_over_);
   }
   Cover reduction_cover() const {
-    return split_ ? cover(&PassTimes::weight_gradient, work_.weight, sync_.reduce) : whole_cover();
+    if (!split_) return whole_cover();
+    return cover(&PassTimes::weight_gradient, work_.weight, sync_.reduce, *reduced_over_);
   }
 
   // Between the last backward passes of a stage's chunks. The last micro-batches pass a chunk
@@ -439,6 +444,24 @@ class StageOverlap {
     if (part != &PassTimes::weight_gradient) cost.at_ends += seen.at_ends;
   }
 
+  // A sharding group's sums go on between groups, where links are slower: those are on the way for
+  // longer as soon as they leave a domain that the group does not.
+  void add_links() {
+    const Seconds experts = (units_.experts.gather + units_.experts.reduce).time;
+    if (2 * experts > (sync_.gather + sync_.reduce).time) {
+      gathered_over_ = reduced_over_ = &links_.expert_data;
+      return;
+    }
+    const GroupLinks& shard = links_.dense_shard;
+    const GroupLinks& replica = links_.dense_replica;
+    gathered_over_ = plan_.zero_stage == 0 ? &links_.dense_gradient : &shard;
+    reduced_over_ = gathered_over_;
+    const bool between = replica.domains > 1 && shard.domains == 1;
+    if (plan_.zero_stage > 0 && replica.size > 1 && (shard.size == 1 || between)) {
+      reduced_over_ = &replica;
+    }
+  }
+
   static Seconds hidden(Traffic traffic, Seconds left) {
     return std::max(Seconds(0), traffic.time - left);
   }
@@ -454,9 +477,11 @@ class StageOverlap {
   int layers_each_ = 0, longer_chunks_ = 0;  // of the stage's chunks, the longer ones first
   InlineVector<ChunkRun, 4> runs_;
   StageSync units_;
-  SyncTimes sync_;                    // of all
-  SyncTimes layer_;                   // of each
-  const GroupLinks* data_ = nullptr;  // of the greater part of the traffic
+  SyncTimes sync_;   // of all
+  SyncTimes layer_;  // of each
+  // Of the greater part of the traffic.
+  const GroupLinks* gathered_over_ = nullptr;
+  const GroupLinks* reduced_over_ = nullptr;
 };
 
 }  // namespace

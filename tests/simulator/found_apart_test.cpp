@@ -196,5 +196,18 @@ TEST(FoundApart, StagesOfSeveralChunksDelayEachOtherInEveryRound) {
   EXPECT_NEAR(estimate_over_simulation(job, request), 1, 0.01);
 }
 
+// A sharding group of one rank sums all gradients with the others, over the NICs that tensor
+// parallelism across nodes has to share with them.
+TEST(FoundApart, SumsAcrossShardingGroupsShareLinksWithTensorParallelism) {
+  PreparedJob job = llama_8b_on_h100(4, 2);
+  job.job.cluster.inter.bandwidth *= 4;
+  job = prepare(job.job);
+  PlanRequest request{.tensor_parallel = 16, .micro_batch = 1};
+  request.zero_stage = 2;
+  request.sharding_group = 1;
+  request.overlap.data_parallel = true;
+  EXPECT_NEAR(estimate_over_simulation(job, request), 1, 0.05);
+}
+
 }  // namespace
 }  // namespace trainyard
