@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "model/schedule/play.h"
 #include "model/schedule/span.h"
 
 namespace trainyard {
@@ -39,9 +40,27 @@ PassList zero_bubble_passes(PipelineShape shape, ZeroBubbleStages stages) {
   return list;
 }
 
+namespace {
+
+bool are_alike(std::span<const PassTimes> times) {
+  return std::ranges::all_of(times, [&](const PassTimes& stage) {
+    return stage.forward == times.front().forward &&
+           stage.input_gradient == times.front().input_gradient &&
+           stage.weight_gradient == times.front().weight_gradient;
+  });
+}
+
+}  // namespace
+
 ZeroBubbleTimes zero_bubble_times(PipelineShape shape, std::span<const PassTimes> times,
                                   ZeroBubbleStages stages) {
   const int m = shape.microbatches;
+  // Outside handbook §8's domains, where a stage behind may wait in the middle of its list.
+  if (m < stages(shape, 0).ahead && !are_alike(times)) {
+    const Played played =
+        play(zero_bubble_passes(shape, stages), shape, play_times(shape, times)).value();
+    return {played.longest_span, played.makespan};
+  }
   Seconds start;  // of the stage, behind the first forward passes before it
   for (const PassTimes& stage : times) start += stage.forward;
   Seconds round_trip;     // Σ F_i + B_i of the stages behind

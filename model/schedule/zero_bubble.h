@@ -26,7 +26,8 @@ struct ZeroBubbleTimes {
   Seconds longest_span, makespan;
 };
 // For every stage, when its last input gradient ends if it never starves, what that makes the
-// stages before it wait for, and the weight gradients left to each.
+// stages before it wait for, and the weight gradients left to each. Unlike stages of fewer
+// micro-batches than the first one runs ahead: what their pass lists take when played.
 ZeroBubbleTimes zero_bubble_times(PipelineShape shape, std::span<const PassTimes> times,
                                   ZeroBubbleStages stages);
 

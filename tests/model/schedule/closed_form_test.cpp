@@ -314,5 +314,19 @@ TEST(ClosedForm, OfUnlikeStagesIsCloseToThePlayer) {
   EXPECT_LT(zb_h2.mean, 0.001);
 }
 
+// With fewer than 2p − 1 micro-batches ZB-H2 has no closed form for unlike stages (handbook §8).
+TEST(ClosedForm, OfZbH2WithFewMicrobatchesAndUnlikeStagesIsWhatIsPlayed) {
+  for (const int microbatches : {2, 3, 4, 6}) {
+    std::vector<PassTimes> stages;
+    for (const double layers : {7, 9, 7, 4}) {
+      stages.push_back(seconds(layers, 1.1 * layers, 0.9 * layers));
+    }
+    const PipelineShape shape{4, 1, microbatches};
+    const Played truth = played(named("zb-h2"), shape, stages);
+    EXPECT_NEAR(longest_span(named("zb-h2"), shape, stages) / truth.longest_span, 1, 1e-9);
+    EXPECT_NEAR(makespan(named("zb-h2"), shape, stages) / truth.makespan, 1, 1e-9);
+  }
+}
+
 }  // namespace
 }  // namespace trainyard
