@@ -143,12 +143,23 @@ Together at_work(const DataTraffic& data, const GroupLinks& exchange, const Wire
   const bool crosses = data.group.domains > 1;
   if (exchange.domains > 1) {
     if (!crosses) return {};
-    return SharedLink{.capacity = shared_capacity(data.group, exchange),
-                      .data = data.use.rate,
-                      .exchange = use.rate,
-                      .data_share = data.use.crossing,
-                      .exchange_share = use.crossing}
-        .together();
+    const Together across = SharedLink{.capacity = shared_capacity(data.group, exchange),
+                                       .data = data.use.rate,
+                                       .exchange = use.rate,
+                                       .data_share = data.use.crossing,
+                                       .exchange_share = use.crossing}
+                                .together();
+    const double data_inside = 1 - data.use.crossing;
+    const double exchange_inside = 1 - use.crossing;
+    if (data_inside <= 0 || exchange_inside <= 0) return across;
+    // What stays inside has links there that may be the slower ones.
+    const Together inside = SharedLink{.capacity = data.group.inside,
+                                       .data = data.use.rate,
+                                       .exchange = use.rate,
+                                       .data_share = data_inside,
+                                       .exchange_share = exchange_inside}
+                                .together();
+    return {std::max(across.stretch, inside.stretch), std::min(across.pace, inside.pace)};
   }
   if (crosses && data.group.ranks_per_domain == 1) return {};
   return SharedLink{.capacity = data.group.inside, .data = data.use.rate, .exchange = use.rate}

@@ -209,5 +209,20 @@ TEST(FoundApart, SumsAcrossShardingGroupsShareLinksWithTensorParallelism) {
   EXPECT_NEAR(estimate_over_simulation(job, request), 1, 0.05);
 }
 
+// Both leave their nodes, but most of their bytes stay there: where NVLink is no faster than the
+// NICs together it is what they share.
+TEST(FoundApart, GroupsThatLeaveTheirNodesShareItsInsideToo) {
+  PreparedJob job = llama_8b_on_h100(4, 16);
+  job.job.cluster.intra.bandwidth *= 0.3;
+  job.job.cluster.inter.bandwidth *= 2;
+  job = prepare(job.job);
+  PlanRequest request{.context_parallel = 16, .micro_batch = 8};
+  request.context_parallel_algorithm = ContextAlgorithm::all_gather;
+  request.overlap.context_parallel = false;
+  request.zero_stage = 2;
+  request.overlap.data_parallel = true;
+  EXPECT_NEAR(estimate_over_simulation(job, request), 1, 0.07);
+}
+
 }  // namespace
 }  // namespace trainyard
