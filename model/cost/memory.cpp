@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "model/cost/data_parallel.h"
+#include "model/cost/kept_activations.h"
 #include "model/cost/offload.h"
-#include "model/inline_vector.h"
 #include "model/workload/operators.h"
 
 namespace trainyard {
@@ -36,89 +36,6 @@ MemoryByKind sharded_states(const Training& training, const Plan& plan, double p
   return memory;
 }
 
-// Of a layer's, where so much of the stage is repeated whole.
-Bytes kept_of(const SavedBytes& saved, Recompute recompute, double repeated) {
-  switch (recompute.mode) {
-    case RecomputeMode::none:
-    case RecomputeMode::automatic:
-      return saved.everything;
-    case RecomputeMode::selective:
-      return saved.selective;
-    case RecomputeMode::full:
-      break;
-  }
-  return saved.input_only * repeated + saved.everything * (1 - repeated);
-}
-
-// What a micro-batch keeps in each chunk of a stage: of its layers, of those of multi-token
-// prediction in the network's last chunk, and of the embedding in its first. Of all chunks of a
-// stage the same share is repeated.
-class KeptInChunks {
- public:
-  KeptInChunks(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
-               const StageParameters& stage, int index)
-      : job_(job),
-        plan_(plan),
-        costs_(costs),
-        stage_(stage),
-        index_(index),
-        shape_(pipeline_shape(plan)),
-        recompute_(recompute_of(plan, index)),
-        repeated_(full_recompute_share(recompute_, stage.layers)) {}
-
-  // By all micro-batches in flight, at the most.
-  Bytes in_flight(bool with_embedding) const {
-    const int held = chunks_held(shape_);
-    const bool embedding = with_embedding && stage_.embedding;
-    const Bytes of_embedding = embedding ? costs_.embedding.saved.everything : Bytes(0);
-    if (held == 1 || held > kMostChunks) {
-      const double chunks = plan_.schedule->chunks_in_flight(shape_, index_);
-      return (saved_by_stage(costs_, stage_, recompute_) + of_embedding) * (chunks / held);
-    }
-    const LayersOfChunks layers(plan_, job_.job.model.layers);
-    InlineVector<Bytes, kMostChunks> of_chunks;
-    for (int chunk = 0; chunk < held; ++chunk) {
-      const int position = layer_chunk_of(shape_, {index_, chunk});
-      of_chunks.push_back(of_layers(layers, position));
-      if (position == 0) of_chunks.back() += of_embedding;
-    }
-    return most_kept(*plan_.schedule, shape_, index_, {of_chunks.begin(), of_chunks.size()});
-  }
-
- private:
-  static constexpr int kMostChunks = 128;  // of more, on one stage, the mean is as good
-
-  // The first form spares what plans of alike layers need not: they are most of a search.
-  Bytes of_layers(const LayersOfChunks& layers, int position) const {
-    const bool last = position + 1 == layer_chunks(shape_);
-    const int mtp_layers = last ? job_.job.model.mtp_layers : 0;
-    const Bytes of_mtp = mtp_layers > 0 ? of_kind(kMtpKind) * mtp_layers : Bytes(0);
-    if (job_.only_kind) {
-      const auto only = static_cast<std::size_t>(index_of(*job_.only_kind));
-      return of_kind(only) * layers[position] + of_mtp;
-    }
-    Bytes kept;
-    const auto kinds = job_.layers_between(layers.before(position), layers[position]);
-    for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
-      if (kinds[kind] > 0) kept += of_kind(kind) * kinds[kind];
-    }
-    return kept + of_mtp;
-  }
-
-  Bytes of_kind(std::size_t kind) const {
-    return kept_of(costs_.layers[kind].saved, recompute_, repeated_);
-  }
-
-  const PreparedJob& job_;
-  const Plan& plan_;
-  const StageCosts& costs_;
-  const StageParameters& stage_;
-  int index_;
-  PipelineShape shape_;
-  Recompute recompute_;
-  double repeated_;
-};
-
 // Of a rank.
 Bytes bytes_on_host(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
                     const StageParameters& stage, int index) {
@@ -147,6 +64,23 @@ Bytes largest_core(const StageCosts& costs, const StageParameters& stage) {
     if (stage.kinds[kind] > 0) largest = std::max(largest, saved.everything - saved.between_halves);
   }
   return largest;
+}
+
+// Of activations that leave the device two layers' stay: those of the one at work and of the one on
+// its way.
+Bytes kept_here(const Plan& plan, const StageCosts& costs, const StageParameters& stage,
+                Bytes kept) {
+  if (on_device(plan.offload.activations)) return kept;
+  const double away = offloaded_share(plan.offload, stage.layers);
+  return std::min(kept, kept * (1 - away) + 2 * largest_layer(costs, stage));
+}
+
+// Of the activations in flight, what the embedding's passes do not have beside them: its chunk's of
+// their own micro-batch, not made yet or used already.
+Bytes gone_at_embedding(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
+                        const StageParameters& stage, int index) {
+  if (!stage.embedding) return Bytes(0);
+  return kept_here(plan, costs, stage, KeptInChunks(job, plan, costs, stage, index).of_first());
 }
 
 Bytes largest_gradients(const StageCosts& costs, const StageParameters& stage) {
@@ -221,12 +155,8 @@ Bytes activation_bytes(const PreparedJob& job, const Plan& plan, const StageCost
                        const StageParameters& stage, int index) {
   const PipelineShape shape = pipeline_shape(plan);
   const int held = chunks_held(shape);
-  Bytes kept = KeptInChunks(job, plan, costs, stage, index).in_flight(true);
-  if (!on_device(plan.offload.activations)) {
-    // Two layers stay: the one at work and the one on its way.
-    const double away = offloaded_share(plan.offload, stage.layers);
-    kept = std::min(kept, kept * (1 - away) + 2 * largest_layer(costs, stage));
-  }
+  const KeptInChunks chunks(job, plan, costs, stage, index);
+  Bytes kept = kept_here(plan, costs, stage, chunks.in_flight(true));
   const int between = plan.schedule->chunks_between_halves(shape, index);
   if (between > 0 && on_device(plan.offload.activations)) {
     // As many chunks are there before the first halves as after them.
@@ -306,9 +236,10 @@ Seconds longest_backward(const StageCosts& costs, const StageParameters& stage) 
   return longest;
 }
 
-// MTP layers' copy of the embedding is not there with it.
-double matrix_at_head(const StageParameters& stage) {
-  const double shared = stage.head && stage.embedding ? stage.embedding_matrix : 0.0;
+// MTP layers' copy of the embedding is not there with it, nor are learned positions.
+double matrix_at_head(const PreparedJob& job, const StageParameters& stage) {
+  const double matrix = stage.embedding_matrix - job.end_parameters.positions;
+  const double shared = stage.head && stage.embedding ? matrix : 0.0;
   return std::max({stage.head_matrix - stage.tied_embedding, stage.tied_embedding, shared});
 }
 
@@ -343,7 +274,7 @@ StatesHere states_here(const PreparedJob& job, const Plan& plan, const StageCost
   }
   const Bytes states = layer.weights + layer.gradients;
   const Bytes embedding(stage.embedding_matrix * std::max(weight, gradient));
-  const Bytes matrix(matrix_at_head(stage) * (weight + gradient));
+  const Bytes matrix(matrix_at_head(job, stage) * (weight + gradient));
   // While the loss is made the link still carries the head's weights, where those come first; not
   // so what ZeRO-3 asks for two units ahead.
   const bool waits = weight > 0 && ahead == 1;
@@ -356,8 +287,9 @@ StatesHere states_here(const PreparedJob& job, const Plan& plan, const StageCost
 // units' are there at most.
 class WholeParameters {
  public:
-  WholeParameters(const Training& training, const Plan& plan, const StageParameters& stage)
-      : stage_(stage), matrix_(matrix_at_head(stage)) {
+  WholeParameters(const PreparedJob& job, const Plan& plan, const StageParameters& stage)
+      : stage_(stage), matrix_(matrix_at_head(job, stage)) {
+    const Training& training = job.job.training;
     const ShardDivisors dense = dense_divisors(plan), expert = expert_divisors(plan);
     const auto is_shared = [&](double ShardDivisors::*by) {
       return dense.*by > 1 || (stage.experts > 0 && expert.*by > 1);
@@ -387,6 +319,13 @@ class WholeParameters {
     return Bytes(matrix_ * (end_weight_ + gradient_) + stage_.largest_layer * weight_) -
            at_layers();
   }
+  // While the embedding's passes run, with its positions: its weights and the next layer's, or its
+  // gradient and that of the layer whose pass came before.
+  Bytes at_embedding() const {
+    if (!stage_.embedding || !ends_are_shared_) return Bytes(0);
+    return Bytes(stage_.embedding_matrix * std::max(end_weight_, gradient_) +
+                 stage_.largest_layer * std::max(weight_, gradient_));
+  }
 
  private:
   const StageParameters& stage_;
@@ -415,21 +354,27 @@ void add_transients(const PreparedJob& job, const Plan& plan, const StageCosts& 
   const Bytes recomputed = back_at_work(job, plan, costs, stage, index);
   const Bytes gradients = largest_gradients(costs, stage);
   const StatesHere states = states_here(job, plan, costs, stage);
-  const WholeParameters whole(job.job.training, plan, stage);
+  const WholeParameters whole(job, plan, stage);
   memory.at_peak.buffers = kGemmWorkspace + whole.at_layers();
   const Bytes buffers = gradients + states.at_layer + whole.beside_layers();
   const Bytes at_layer = recomputed + buffers;
+  const Bytes at_embedding = whole.at_embedding() - whole.at_layers() -
+                             gone_at_embedding(job, plan, costs, stage, index);
   if (stage.head) {
     const LogitsAtHead logits = logits_at_head(job, plan);
     memory.at_peak.logits = logits.beside;
     AtHead head = fullest_at_head(logits, states);
     head.states += whole.at_head();
-    if (head.all() > at_layer) {
+    if (head.all() > std::max(at_layer, at_embedding)) {
       memory.at_peak.logits += head.logits;
       memory.at_peak.buffers += head.states;
       memory.moment = MemoryMoment::output_head;
       return;
     }
+  }
+  if (at_embedding > at_layer) {
+    memory.at_peak.buffers += at_embedding;
+    return;
   }
   memory.at_peak.recomputation = recomputed;
   memory.at_peak.buffers += buffers;

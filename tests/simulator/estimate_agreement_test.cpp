@@ -210,6 +210,26 @@ TEST(EstimateAgreement, OfGatheredKeysAndValues) {
   }
 }
 
+// They are whole in the embedding's passes, not in those of a head that shares its matrix: of two
+// layers' activations less is kept than that takes, of sixteen layers' more.
+TEST(EstimateAgreement, OfLearnedPositionsUnderZeRO) {
+  PreparedJob job = llama_8b_on_h100(1, 16);
+  job.job.training.sequence_length = 1048576;
+  job.job.model.learned_positions = true;
+  job.job.model.tied_embeddings = true;
+  for (const int layers : {2, 16}) {
+    job.job.model.layers = layers;
+    for (const int zero : {2, 3}) {
+      const PlanRequest request{.context_parallel = 8,
+                                .context_parallel_algorithm = ContextAlgorithm::ulysses,
+                                .recompute = {RecomputeMode::full, 0}};
+      const Roads roads = both_roads(prepare(job.job), sharded(zero, request), true);
+      EXPECT_NEAR(roads.played.peak_memory / roads.estimated.peak_memory, 1, 0.03)
+          << layers << " layers, ZeRO-" << zero;
+    }
+  }
+}
+
 // ---- Messages of all units together -------------------------------------------------------------
 
 // Without overlap one bucket has all gradients (Megatron-LM, param_and_grad_buffer.py): the latency
