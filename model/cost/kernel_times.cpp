@@ -99,6 +99,13 @@ bool ends_mlp(OperatorKind kind) {
   return kind == OperatorKind::mlp_down || kind == OperatorKind::shared_down;
 }
 
+// Queries, keys and values of other ranks' tokens, and the output of this one's.
+Bytes brought_by_ulysses(const LayerShard& shard, const AttentionShape& a, double element) {
+  if (shard.context == 1 || shard.context_algorithm != ContextAlgorithm::ulysses) return Bytes(0);
+  const double widths = a.query_head_dim + a.value_head_dim;
+  return Bytes(a.batch * a.queries * (a.heads + a.kv_heads) * widths * element);
+}
+
 // What it keeps: the outputs of the other GEMMs but for the experts' last, which nobody needs
 // again, what an exchange brought, what sequence parallelism scattered of the output projection's
 // (torchtitan's list of operations to save has reduce_scatter_tensor), and attention's output and
@@ -108,7 +115,8 @@ Bytes saved_by_every_second(const Job& job, const LayerShard& shard, const Opera
   const double element = job.training.precision.activation_bytes;
   if (op.cls == OperatorClass::attention) {
     const AttentionShape& a = op.attention;
-    return Bytes(a.batch * a.heads * a.queries * (element * a.value_head_dim + 4));
+    return Bytes(a.batch * a.heads * a.queries * (element * a.value_head_dim + 4)) +
+           brought_by_ulysses(shard, a, element);
   }
   if (op.cls == OperatorClass::memory_bound) return Bytes(0);
   if (op.kind == OperatorKind::expert_down) return Bytes(0);

@@ -230,6 +230,21 @@ TEST(EstimateAgreement, OfLearnedPositionsUnderZeRO) {
   }
 }
 
+// What Ulysses brought is kept, beside every second GEMM's output.
+TEST(EstimateAgreement, OfEverySecondMatmulUnderUlysses) {
+  PreparedJob job = llama_8b_on_h100(1, 16);
+  job.job.training.sequence_length = 131072;
+  job.job.training.stack.selective = SelectiveRecompute::every_second_matmul;
+  for (const int kv_heads : {8, 32}) {
+    job.job.model.kv_heads = kv_heads;
+    const PlanRequest request{.context_parallel = 8,
+                              .context_parallel_algorithm = ContextAlgorithm::ulysses,
+                              .recompute = {RecomputeMode::selective, 0}};
+    const Roads roads = both_roads(prepare(job.job), request, true);
+    EXPECT_NEAR(roads.played.peak_memory / roads.estimated.peak_memory, 1, 0.02) << kv_heads;
+  }
+}
+
 // ---- Messages of all units together -------------------------------------------------------------
 
 // Without overlap one bucket has all gradients (Megatron-LM, param_and_grad_buffer.py): the latency
