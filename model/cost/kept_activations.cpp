@@ -1,6 +1,8 @@
 #include "model/cost/kept_activations.h"
 
-#include "model/inline_vector.h"
+#include <algorithm>
+
+#include "model/plan/dealt_layers.h"
 
 namespace trainyard {
 
@@ -26,41 +28,72 @@ KeptInChunks::KeptInChunks(const PreparedJob& job, const Plan& plan, const Stage
       index_(index),
       shape_(pipeline_shape(plan)),
       recompute_(recompute_of(plan, index)),
-      repeated_(full_recompute_share(recompute_, stage.layers)) {}
+      layers_(plan, job.job.model.layers) {
+  const bool some = recompute_.mode == RecomputeMode::full && recompute_.full_layers > 0;
+  if (!some || has_many()) return;
+  for (int chunk = 0; chunk < chunks_held(shape_); ++chunk) {
+    layers_held_.push_back(layers_[position_of(chunk)] + mtp_layers_of(chunk));
+  }
+}
 
 Bytes KeptInChunks::in_flight(bool with_embedding) const {
   const int held = chunks_held(shape_);
   const bool embedding = with_embedding && stage_.embedding;
   const Bytes of_embedding = embedding ? costs_.embedding.saved.everything : Bytes(0);
-  if (held == 1 || held > kMostChunks) {
+  if (held == 1 || has_many()) {
+    const Bytes all = has_many() ? saved_by_stage(costs_, stage_, recompute_) : of_chunk(0);
     const double chunks = plan_.schedule->chunks_in_flight(shape_, index_);
-    return (saved_by_stage(costs_, stage_, recompute_) + of_embedding) * (chunks / held);
+    return (all + of_embedding) * (chunks / held);
   }
-  const LayersOfChunks layers(plan_, job_.job.model.layers);
   InlineVector<Bytes, kMostChunks> of_chunks;
   for (int chunk = 0; chunk < held; ++chunk) {
-    const int position = layer_chunk_of(shape_, {index_, chunk});
-    of_chunks.push_back(of_layers(layers, position));
-    if (position == 0) of_chunks.back() += of_embedding;
+    of_chunks.push_back(of_chunk(chunk));
+    if (position_of(chunk) == 0) of_chunks.back() += of_embedding;
   }
   return most_kept(*plan_.schedule, shape_, index_, {of_chunks.begin(), of_chunks.size()});
 }
 
+Bytes KeptInChunks::of_first() const {
+  int chunk = 0;
+  while (position_of(chunk) != 0) ++chunk;
+  return of_chunk(chunk);
+}
+
+int KeptInChunks::mtp_layers_of(int chunk) const {
+  return position_of(chunk) + 1 == layer_chunks(shape_) ? job_.job.model.mtp_layers : 0;
+}
+
+int KeptInChunks::repeated_of(int chunk, int layers) const {
+  if (recompute_.mode != RecomputeMode::full) return 0;
+  if (recompute_.full_layers == 0 || has_many()) return layers;
+  return dealt_layers({layers_held_.begin(), layers_held_.size()}, chunk, recompute_.full_layers);
+}
+
 // The first form spares what plans of alike layers need not: they are most of a search.
-Bytes KeptInChunks::of_layers(const LayersOfChunks& layers, int position) const {
-  const bool last = position + 1 == layer_chunks(shape_);
-  const int mtp_layers = last ? job_.job.model.mtp_layers : 0;
-  const Bytes of_mtp = mtp_layers > 0 ? of_kind(kMtpKind) * mtp_layers : Bytes(0);
+Bytes KeptInChunks::of_chunk(int chunk) const {
+  const int position = position_of(chunk);
+  const int own = layers_[position], mtp_layers = mtp_layers_of(chunk);
+  const int all_repeated = repeated_of(chunk, own + mtp_layers);
+  const int repeated = std::min(own, all_repeated);
+  const Bytes of_mtp = of_kind(kMtpKind, mtp_layers, all_repeated - repeated);
   if (job_.only_kind) {
-    const auto only = static_cast<std::size_t>(index_of(*job_.only_kind));
-    return of_kind(only) * layers[position] + of_mtp;
+    return of_kind(static_cast<std::size_t>(index_of(*job_.only_kind)), own, repeated) + of_mtp;
   }
   Bytes kept;
-  const auto kinds = job_.layers_between(layers.before(position), layers[position]);
+  const int first = layers_.before(position);
+  const LayerCounts kinds = job_.layers_between(first, own);
+  const LayerCounts again = job_.layers_between(first, repeated);
   for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
-    if (kinds[kind] > 0) kept += of_kind(kind) * kinds[kind];
+    kept += of_kind(kind, kinds[kind], again[kind]);
   }
   return kept + of_mtp;
+}
+
+Bytes KeptInChunks::of_kind(std::size_t kind, int count, int repeated) const {
+  if (count == 0) return Bytes(0);
+  const SavedBytes& saved = costs_.layers[kind].saved;
+  return kept_of(saved, recompute_, 1) * repeated +
+         kept_of(saved, recompute_, 0) * (count - repeated);
 }
 
 }  // namespace trainyard

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "model/cost/memory.h"
+#include "model/inline_vector.h"
 
 namespace trainyard {
 
@@ -10,8 +11,7 @@ namespace trainyard {
 Bytes kept_of(const SavedBytes& saved, Recompute recompute, double repeated);
 
 // What a micro-batch keeps in each chunk of a stage: of its layers, of those of multi-token
-// prediction in the network's last chunk, and of the embedding in its first. Of all chunks of a
-// stage the same share is repeated.
+// prediction in the network's last chunk, and of the embedding in its first.
 class KeptInChunks {
  public:
   KeptInChunks(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
@@ -20,15 +20,17 @@ class KeptInChunks {
   // By all micro-batches in flight, at the most.
   Bytes in_flight(bool with_embedding) const;
   // By one, in the layers of the network's first chunk. Requires: the stage has it.
-  Bytes of_first() const { return of_layers({plan_, job_.job.model.layers}, 0); }
+  Bytes of_first() const;
 
  private:
   static constexpr int kMostChunks = 128;  // of more, on one stage, the mean is as good
 
-  Bytes of_layers(const LayersOfChunks& layers, int position) const;
-  Bytes of_kind(std::size_t kind) const {
-    return kept_of(costs_.layers[kind].saved, recompute_, repeated_);
-  }
+  bool has_many() const { return chunks_held(shape_) > kMostChunks; }
+  int position_of(int chunk) const { return layer_chunk_of(shape_, {index_, chunk}); }
+  int mtp_layers_of(int chunk) const;
+  int repeated_of(int chunk, int layers) const;
+  Bytes of_chunk(int chunk) const;
+  Bytes of_kind(std::size_t kind, int count, int repeated) const;
 
   const PreparedJob& job_;
   const Plan& plan_;
@@ -37,7 +39,8 @@ class KeptInChunks {
   int index_;
   PipelineShape shape_;
   Recompute recompute_;
-  double repeated_;
+  LayersOfChunks layers_;
+  InlineVector<int, kMostChunks> layers_held_;  // where some of each chunk's are repeated
 };
 
 }  // namespace trainyard

@@ -574,7 +574,7 @@ void add_turns(Lowering& lowering, ProgramBlocks& blocks) {
 }  // namespace
 
 LayerWay way_of(const Lowering& lowering, int stage, int local_layer) {
-  return {repeats_of(lowering.training, lowering.plan, stage, local_layer),
+  return {repeats_of(lowering, stage, local_layer),
           sends_activations_away(lowering.plan, local_layer)};
 }
 

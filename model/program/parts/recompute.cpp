@@ -1,5 +1,9 @@
 #include "model/program/parts/recompute.h"
 
+#include <vector>
+
+#include "model/plan/dealt_layers.h"
+
 namespace trainyard {
 namespace {
 
@@ -15,16 +19,41 @@ Repeats selective_repeats(const Stack& stack, int local_layer) {
   return Repeats::every_second_matmul;
 }
 
+// Those of multi-token prediction are in the network's last chunk.
+std::vector<int> layers_of_chunks(const Lowering& lowering, int stage) {
+  const PipelineShape shape = pipeline_shape(lowering.plan);
+  const LayersOfChunks layers(lowering.plan, lowering.model.layers);
+  std::vector<int> chunks;
+  for (int chunk = 0; chunk < chunks_held(shape); ++chunk) {
+    const int position = layer_chunk_of(shape, {stage, chunk});
+    const bool last = position + 1 == layer_chunks(shape);
+    chunks.push_back(layers[position] + (last ? lowering.model.mtp_layers : 0));
+  }
+  return chunks;
+}
+
+bool is_among_first(const Lowering& lowering, int stage, int count, int local_layer) {
+  const std::vector<int> chunks = layers_of_chunks(lowering, stage);
+  int position = local_layer;
+  for (int chunk = 0; const int layers : chunks) {
+    if (position < layers) return position < dealt_layers(chunks, chunk, count);
+    position -= layers;
+    ++chunk;
+  }
+  return false;  // the stage has no such layer
+}
+
 }  // namespace
 
-Repeats repeats_of(const Training& training, const Plan& plan, int stage, int local_layer) {
-  const Recompute recompute = recompute_of(plan, stage);
+Repeats repeats_of(const Lowering& lowering, int stage, int local_layer) {
+  const Recompute recompute = recompute_of(lowering.plan, stage);
+  const int full = recompute.full_layers;
   switch (recompute.mode) {
     case RecomputeMode::full:
-      return recompute.full_layers == 0 || local_layer < recompute.full_layers ? Repeats::everything
-                                                                               : Repeats::nothing;
+      return full == 0 || is_among_first(lowering, stage, full, local_layer) ? Repeats::everything
+                                                                             : Repeats::nothing;
     case RecomputeMode::selective:
-      return selective_repeats(training.stack, local_layer);
+      return selective_repeats(lowering.training.stack, local_layer);
     case RecomputeMode::none:
     case RecomputeMode::automatic:
       break;

@@ -3,8 +3,7 @@
 
 #include <cstdint>
 
-#include "model/plan/plan.h"
-#include "model/workload/training.h"
+#include "model/program/parts/unit.h"
 
 namespace trainyard {
 
@@ -13,8 +12,8 @@ namespace trainyard {
 enum class Repeats : std::uint8_t { nothing, attention_core, every_second_matmul, everything };
 constexpr std::size_t kRepeats = 4;
 
-// Of layer `local_layer` of a stage: everything of all layers, of the first few (Megatron's block
-// method), or of every second one where the stack means that by selective.
-Repeats repeats_of(const Training& training, const Plan& plan, int stage, int local_layer);
+// Of layer `local_layer` of a stage: everything of all layers, of the first few of each chunk
+// (Megatron's block method), or of every second one where the stack means that by selective.
+Repeats repeats_of(const Lowering& lowering, int stage, int local_layer);
 
 }  // namespace trainyard

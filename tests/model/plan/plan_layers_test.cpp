@@ -3,6 +3,7 @@
 
 #include <numeric>
 
+#include "model/plan/dealt_layers.h"
 #include "model/plan/plan.h"
 #include "tests/model/plan/question.h"
 
@@ -114,6 +115,33 @@ TEST(LayersPerStage, AreRefusedWhenTheyDoNotFit) {
   question.request.layers_per_stage = {32};
   EXPECT_EQ(question.refusal(),
             "/plan/layers_per_stage: found 1 entries, allowed 2 (stages) or 4 (chunks)");
+}
+
+// ---- Layers that are dealt to the chunks of a stage ---------------------------------------------
+
+std::vector<int> dealt(const std::vector<int>& chunks, int count) {
+  std::vector<int> result;
+  for (int chunk = 0; chunk < static_cast<int>(chunks.size()); ++chunk) {
+    result.push_back(dealt_layers(chunks, chunk, count));
+  }
+  return result;
+}
+
+TEST(DealtLayers, AreAsManyOfEachChunkWhereTheChunksDivideThem) {
+  EXPECT_EQ(dealt({4, 4}, 6), (std::vector{3, 3}));
+  EXPECT_EQ(dealt({3, 3, 2}, 3), (std::vector{1, 1, 1}));
+  EXPECT_EQ(dealt({7}, 5), (std::vector{5}));
+}
+
+TEST(DealtLayers, GoToTheFirstChunksWhereTheyAreNotDivided) {
+  EXPECT_EQ(dealt({4, 4}, 5), (std::vector{3, 2}));
+  EXPECT_EQ(dealt({3, 3, 2}, 4), (std::vector{2, 1, 1}));
+}
+
+TEST(DealtLayers, GoToTheOtherChunksWhereOneHasNoMore) {
+  EXPECT_EQ(dealt({1, 4, 2}, 6), (std::vector{1, 3, 2}));
+  EXPECT_EQ(dealt({0, 2}, 1), (std::vector{0, 1}));
+  EXPECT_EQ(dealt({2, 2}, 9), (std::vector{2, 2}));
 }
 
 }  // namespace

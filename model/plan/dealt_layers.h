@@ -1,0 +1,13 @@
+// The layers that a stage repeats in full, chunk by chunk: one of each chunk in turn, as long as it
+// has any. A multiple of the chunks' number is the same number of the first layers of each, as
+// Megatron's block method has it.
+#pragma once
+
+#include <span>
+
+namespace trainyard {
+
+// How many of `count` layers fall to `chunk`, where the chunks of a stage have so many each.
+int dealt_layers(std::span<const int> chunks, int chunk, int count);
+
+}  // namespace trainyard
