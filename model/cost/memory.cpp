@@ -66,13 +66,26 @@ Bytes largest_core(const StageCosts& costs, const StageParameters& stage) {
   return largest;
 }
 
+// Of what a layer keeps of a micro-batch.
+Bytes largest_kept(const StageCosts& costs, const StageParameters& stage, Recompute recompute) {
+  const bool all_repeated = full_recompute_share(recompute, stage.layers) >= 1;
+  Bytes largest;
+  for (std::size_t kind = 0; kind < stage.kinds.size(); ++kind) {
+    if (stage.kinds[kind] == 0) continue;
+    const Bytes kept = kept_of(costs.layers[kind].saved, recompute, all_repeated ? 1 : 0);
+    largest = std::max(largest, kept);
+  }
+  return largest;
+}
+
 // Of activations that leave the device two layers' stay: those of the one at work and of the one on
 // its way.
-Bytes kept_here(const Plan& plan, const StageCosts& costs, const StageParameters& stage,
+Bytes kept_here(const Plan& plan, const StageCosts& costs, const StageParameters& stage, int index,
                 Bytes kept) {
   if (on_device(plan.offload.activations)) return kept;
   const double away = offloaded_share(plan.offload, stage.layers);
-  return std::min(kept, kept * (1 - away) + 2 * largest_layer(costs, stage));
+  const Bytes layer = largest_kept(costs, stage, recompute_of(plan, index));
+  return std::min(kept, kept * (1 - away) + 2 * layer);
 }
 
 // Of the activations in flight, what the embedding's passes do not have beside them: its chunk's of
@@ -80,7 +93,8 @@ Bytes kept_here(const Plan& plan, const StageCosts& costs, const StageParameters
 Bytes gone_at_embedding(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
                         const StageParameters& stage, int index) {
   if (!stage.embedding) return Bytes(0);
-  return kept_here(plan, costs, stage, KeptInChunks(job, plan, costs, stage, index).of_first());
+  const KeptInChunks chunks(job, plan, costs, stage, index);
+  return kept_here(plan, costs, stage, index, chunks.of_first());
 }
 
 Bytes largest_gradients(const StageCosts& costs, const StageParameters& stage) {
@@ -156,7 +170,7 @@ Bytes activation_bytes(const PreparedJob& job, const Plan& plan, const StageCost
   const PipelineShape shape = pipeline_shape(plan);
   const int held = chunks_held(shape);
   const KeptInChunks chunks(job, plan, costs, stage, index);
-  Bytes kept = kept_here(plan, costs, stage, chunks.in_flight(true));
+  Bytes kept = kept_here(plan, costs, stage, index, chunks.in_flight(true));
   const int between = plan.schedule->chunks_between_halves(shape, index);
   if (between > 0 && on_device(plan.offload.activations)) {
     // As many chunks are there before the first halves as after them.
@@ -249,7 +263,7 @@ struct StatesHere {
   Bytes at_layer, at_loss, at_head;
 };
 StatesHere states_here(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
-                       const StageParameters& stage) {
+                       const StageParameters& stage, int index) {
   if (plan.offload == Offload{}) return {};
   const Training& training = job.job.training;
   const bool copy = keeps_weights(training, plan);
@@ -263,7 +277,9 @@ StatesHere states_here(const PreparedJob& job, const Plan& plan, const StageCost
                    Bytes(stage.largest_layer * gradient),
                    {},
                    largest_gradients(costs, stage)};
-  if (!on_device(plan.offload.activations)) layer.activations = largest_layer(costs, stage);
+  if (!on_device(plan.offload.activations)) {
+    layer.activations = largest_kept(costs, stage, recompute_of(plan, index));
+  }
   const double ahead = by.parameters > 1 ? 2 : 1;
   const StatesOnTheirWay way(layer, longest_backward(costs, stage),
                              job.job.cluster.device.host_bandwidth, ahead);
@@ -353,13 +369,13 @@ void add_transients(const PreparedJob& job, const Plan& plan, const StageCosts& 
                     const StageParameters& stage, int index, StageMemory& memory) {
   const Bytes recomputed = back_at_work(job, plan, costs, stage, index);
   const Bytes gradients = largest_gradients(costs, stage);
-  const StatesHere states = states_here(job, plan, costs, stage);
+  const StatesHere states = states_here(job, plan, costs, stage, index);
   const WholeParameters whole(job, plan, stage);
   memory.at_peak.buffers = kGemmWorkspace + whole.at_layers();
   const Bytes buffers = gradients + states.at_layer + whole.beside_layers();
   const Bytes at_layer = recomputed + buffers;
-  const Bytes at_embedding = whole.at_embedding() - whole.at_layers() -
-                             gone_at_embedding(job, plan, costs, stage, index);
+  const Bytes at_embedding =
+      whole.at_embedding() - whole.at_layers() - gone_at_embedding(job, plan, costs, stage, index);
   if (stage.head) {
     const LogitsAtHead logits = logits_at_head(job, plan);
     memory.at_peak.logits = logits.beside;

@@ -257,7 +257,7 @@ PlanRequest repeating(int layers, std::string_view schedule, int virtual_stages)
   return sharded(1, request);
 }
 
-// The first of every chunk are repeated: those behind them are gone by then. A stage holds eight
+// The first of every chunk are repeated. A stage holds eight
 // layers; where micro-batches go both ways, sixteen. Under ZB-V the estimate has the mean of what
 // is between the halves of the two chunks' backward passes.
 TEST(EstimateAgreement, OfMemoryWhereSomeLayersOfEveryChunkAreRepeated) {
@@ -277,6 +277,23 @@ TEST(EstimateAgreement, OfMemoryWhereSomeLayersOfEveryChunkAreRepeated) {
       }
       EXPECT_GT(roads.played.peak_memory / roads.estimated.peak_memory, 0.94) << what;
     }
+  }
+}
+
+// ---- Activations on the hosts -------------------------------------------------------------------
+
+// Of a layer that is repeated what leaves the device is what it keeps, its input or more.
+TEST(EstimateAgreement, OfCheckpointsThatLeaveTheDevice) {
+  PreparedJob job = llama_8b_on_h100(1, 16);
+  job.job.training.sequence_length = 32768;
+  job.job.training.stack.selective = SelectiveRecompute::every_second_matmul;
+  for (const RecomputeMode mode : {RecomputeMode::full, RecomputeMode::selective}) {
+    PlanRequest request{.recompute = {mode, 0}};
+    request.offload.activations = OffloadTarget::host;
+    const Roads roads = both_roads(prepare(job.job), sharded(3, request), true);
+    const double apart = roads.played.peak_memory / roads.estimated.peak_memory - 1;
+    EXPECT_LT(apart, 0.005) << name_of(mode);
+    EXPECT_GT(apart, -0.05) << name_of(mode);
   }
 }
 
