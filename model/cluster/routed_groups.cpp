@@ -99,8 +99,8 @@ std::vector<GroupRouter::Nic> GroupRouter::nics_of(Ranks ranks) const {
     all.insert(all.end(), own.begin(), own.end());
   }
   std::ranges::sort(all, {}, &Nic::vertex);
-  const auto again = std::ranges::unique(all, {}, &Nic::vertex);
-  all.erase(again.begin(), again.end());
+  const auto is_same = [](const Nic& a, const Nic& b) { return a.vertex == b.vertex; };
+  all.erase(std::unique(all.begin(), all.end(), is_same), all.end());
   return all;
 }
 

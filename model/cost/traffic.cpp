@@ -488,7 +488,8 @@ Seconds waits_for_sends(const Plan& plan, std::span<const PassTimes> passes,
   while (left > 1) {
     const StageRun run = slowest_run(passes, sends, slowest, left);
     if (run.excess <= Seconds(0)) break;
-    waits += left / run.stages * run.excess;
+    const int turns = left / run.stages;
+    waits += turns * run.excess;
     left %= run.stages;
   }
   return waits;
