@@ -414,10 +414,19 @@ int print_answer(const PlanOptions& options, const Question& question, SearchRes
   return print(plan_report(question, answer, style_for(stdout)), status);
 }
 
-std::string why_nothing(const Question& question, const SearchOptions& options) {
-  const std::string none = "no plan of the space is legal for this job";
-  const auto why = why_none_is_legal(question.job, options.space, options.base);
-  return why ? fmt::format("{}; {}: {}", none, why->where, why->message) : none;
+// No plan is legal: one line for people; programs have the document of any answer besides.
+int print_none_legal(const PlanOptions& options, const Question& question,
+                     const SearchOptions& planner, const SearchResult& result) {
+  const std::string why = none_is_legal(question.job, planner.space, planner.base);
+  fail({options.file.string(), why});
+  if (options.format == Format::csv) {
+    return print(plan_csv(question, result, order_of(options, question.scenario)), kAnswerIsNo);
+  }
+  if (options.format == Format::text) return kAnswerIsNo;
+  PlanFindings findings;
+  findings.notes.push_back({.text = why, .plans = {}});
+  return print(plan_json(question.scenario, question.job, result, findings, elapsed()),
+               kAnswerIsNo);
 }
 
 int run(const PlanOptions& options) {
@@ -468,7 +477,7 @@ int run(const PlanOptions& options) {
   }
   if (result.plans_or_closest().empty()) {
     if (!result.optimal) return fail(nothing_before_time_limit(options.file), kInterrupted);
-    return fail({options.file.string(), why_nothing(*question, planner)}, kAnswerIsNo);
+    return print_none_legal(options, *question, planner, result);
   }
   if (const auto written = write_first(options, result); !written) {
     return fail(written.error(), kMachineFailed);

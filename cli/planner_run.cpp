@@ -5,6 +5,7 @@
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/progress.h"
+#include "planner/findings/refusal.h"
 
 namespace trainyard {
 
@@ -30,7 +31,7 @@ Expected<Candidate> best_candidate(const std::filesystem::path& file, const Ques
   SearchResult result = run_search(question, options);
   std::vector<Candidate>& found = result.plans_or_closest();
   if (found.empty()) {
-    return failure(file.string(), "no plan of the space is legal for this job");
+    return failure(file.string(), none_is_legal(question.job, options.space, options.base));
   }
   return std::move(found.front());
 }

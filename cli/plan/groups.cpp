@@ -143,6 +143,19 @@ std::optional<Error> why_none_of_groups(const GroupedJob& job, const GroupSearch
   return std::nullopt;
 }
 
+// One line for people; programs have the document of any answer besides.
+int print_none_legal(const std::filesystem::path& file, const Scenario& scenario, const Error& why,
+                     Format format, GroupAnswer& answer) {
+  const std::string line = none_is_legal(why);
+  fail({file.string(), line});
+  if (format == Format::csv) {
+    return print(plan_groups_csv(scenario, {}, answer.found, answer.robust), kAnswerIsNo);
+  }
+  if (format == Format::text) return kAnswerIsNo;
+  answer.findings.notes.push_back(line);
+  return print(groups_json(scenario, {}, answer.found, answer.findings), kAnswerIsNo);
+}
+
 // Until Ctrl-C or the end of the time limit of all.
 void add_findings(const Scenario& scenario, const GroupAnswerOptions& options,
                   const std::vector<GroupedPlan>& plans, GroupAnswer& answer) {
@@ -182,9 +195,7 @@ int answer_for_groups(const std::filesystem::path& file, const Question& questio
     return fail({scenario.name, "stopped before any plan that fits was found"}, kInterrupted);
   }
   if (const auto why = why_none_of_groups(grouped_job(scenario), asked, answer.found)) {
-    return fail({file.string(), fmt::format("no plan of the space is legal for this job; {}: {}",
-                                            why->where, why->message)},
-                kAnswerIsNo);
+    return print_none_legal(file, scenario, *why, options.format, answer);
   }
   if (const auto written = write_best(file, options, plans, answer); !written) {
     return fail(written.error(), kMachineFailed);

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <functional>
 #include <numeric>
+#include <ranges>
 #include <string_view>
 #include <utility>
 
@@ -362,21 +363,42 @@ std::vector<Key> keys_of(const Job& job, const Space& space,
   return keys;
 }
 
-// With nothing else named; then beside the others.
-std::optional<Error> refused_of(const PreparedJob& job, const Space& space, const Key& key,
-                                bool alone) {
-  Space rest = space, named;
-  named.base = space.base;
-  named.base.layers_per_stage.clear();
-  key.move(rest, named);
-  if (alone) {
-    if (legal_request(job, named)) return std::nullopt;
-    rest = {{}, named.base};
-    rest.base.layers_per_stage.clear();
-  }
+Space naming_none(const Space& space) {
+  Space none{{}, space.base};
+  none.base.layers_per_stage.clear();
+  return none;
+}
+
+std::optional<Error> refused_beside(const PreparedJob& job, const Key& key, const Space& named,
+                                    const Space& rest) {
   const auto legal = legal_request(job, rest);
   if (!legal) return std::nullopt;
   return Error{fmt::format("/planner/{}", key.name), refused_key(job, key, rest, named, *legal)};
+}
+
+// With nothing else named; then beside the others.
+std::optional<Error> refused_of(const PreparedJob& job, const Space& space, const Key& key,
+                                bool alone) {
+  Space rest = space, named = naming_none(space);
+  key.move(rest, named);
+  if (!alone) return refused_beside(job, key, named, rest);
+  if (legal_request(job, named)) return std::nullopt;
+  return refused_beside(job, key, named, naming_none(space));
+}
+
+// Where leaving any one key out is not enough: the first that is not legal beside those named before
+// it, of keys that are named one after the other, those that are blamed last first.
+std::optional<Error> refused_in_turn(const PreparedJob& job, const Space& space,
+                                     const std::vector<Key>& keys) {
+  Space left = space, before = naming_none(space);
+  for (const Key& key : keys | std::views::reverse) {
+    Space with = before, all = space, named = naming_none(space);
+    key.move(left, with);
+    key.move(all, named);
+    if (!legal_request(job, with)) return refused_beside(job, key, named, before);
+    before = with;
+  }
+  return std::nullopt;
 }
 
 // ---- What no plan of the job can have -------------------------------------------------
@@ -435,8 +457,7 @@ std::optional<Error> why_none_is_legal(const PreparedJob& job, const SearchSpace
                                        const std::vector<std::string>& suspects) {
   const Space all{space, base};
   if (legal_request(job, all)) return std::nullopt;
-  Space none{{}, base};
-  none.base.layers_per_stage.clear();
+  const Space none = naming_none(all);
   if (!legal_request(job, none)) return refused_of_job(job.job, none.base);
   const std::vector<Key> keys = keys_of(job.job, all, suspects);
   for (const bool alone : {true, false}) {
@@ -444,7 +465,17 @@ std::optional<Error> why_none_is_legal(const PreparedJob& job, const SearchSpace
       if (auto found = refused_of(job, all, key, alone)) return found;
     }
   }
-  return std::nullopt;
+  return refused_in_turn(job, all, keys);
+}
+
+std::string none_is_legal(const PreparedJob& job, const SearchSpace& space,
+                          const PlanRequest& base) {
+  return none_is_legal(why_none_is_legal(job, space, base));
+}
+
+std::string none_is_legal(const std::optional<Error>& why) {
+  const std::string none = "no plan of the space is legal for this job";
+  return why ? fmt::format("{}; {}: {}", none, why->where, why->message) : none;
 }
 
 }  // namespace trainyard

@@ -18,4 +18,10 @@ std::optional<Error> why_none_is_legal(const PreparedJob& job, const SearchSpace
                                        const PlanRequest& base,
                                        const std::vector<std::string>& suspects = {});
 
+// Of a space without one, for people: "no plan of the space is legal for this job", and the key and
+// its refusal where they were found.
+std::string none_is_legal(const PreparedJob& job, const SearchSpace& space,
+                          const PlanRequest& base);
+std::string none_is_legal(const std::optional<Error>& why);
+
 }  // namespace trainyard

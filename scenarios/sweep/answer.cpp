@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "model/cost/breakdown.h"
+#include "planner/findings/refusal.h"
 #include "planner/improved_search.h"
 #include "scenarios/plan_value.h"
 #include "scenarios/write/groups.h"
@@ -60,7 +61,7 @@ Expected<Candidate> searched(const PointQuestion& point, Objective objective) {
   options.threads = 1;
   SearchResult result = improved_search(point.job(), options, analytic_evaluator(point.job()));
   auto& found = result.plans_or_closest();
-  if (found.empty()) return failure("", "no plan of the space is legal for this job");
+  if (found.empty()) return failure("", none_is_legal(point.job, options.space, options.base));
   return std::move(found.front());
 }
 

@@ -182,6 +182,10 @@ TEST(PlanAnswers, SayWhichKeyLeavesNothingLegal) {
     EXPECT_EQ(ran.status, 1);
     EXPECT_EQ(lines_of(ran.err).size(), 1u) << ran.err;
     EXPECT_NE(ran.err.find(words), std::string::npos) << ran.err;
+    EXPECT_EQ(ran.out, "");
+    const PrintedJson json = answer(llama_8b(planner), 1);
+    EXPECT_TRUE(json.at("plans").empty());
+    EXPECT_NE(json.at("notes").at(0).at("note").get<std::string>().find(words), std::string::npos);
   }
 }
 

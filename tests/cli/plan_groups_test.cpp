@@ -212,9 +212,11 @@ TEST(PlanOfGroups, NamesTheShardingGroupThatLeavesNothing) {
       "plan --format json " +
       quoted(unlike_groups(2, R"(, "planner": { "sharding_group": 3, "zero_stage": [1, 2, 3] })")));
   EXPECT_EQ(ran.status, 1);
-  EXPECT_NE(ran.err.find("no plan of the space is legal for this job; /planner/sharding_group"),
-            std::string::npos)
-      << ran.err;
+  const std::string why = "no plan of the space is legal for this job; /planner/sharding_group";
+  EXPECT_NE(ran.err.find(why), std::string::npos) << ran.err;
+  const PrintedJson json = PrintedJson::parse(ran.out);
+  EXPECT_TRUE(json.at("plans").empty());
+  EXPECT_EQ(json.at("notes").at(0).at("note").get<std::string>().find(why), 0u) << ran.out;
 }
 
 // 175·10^9 parameters with Adam take 16 or 18 bytes each, 2.8 TB or more, and 8 A100 of 40 GB and 8

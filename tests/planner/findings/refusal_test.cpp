@@ -55,6 +55,16 @@ TEST(Refusal, NamesTheKeyThatIsNotLegalBesideTheOthers) {
   EXPECT_NE(other.find("; nearest 2"), std::string::npos) << other;
 }
 
+// 2 · 4 · 4 of 8 devices: without any one of the three two are still too many.
+TEST(Refusal, NamesTheFirstOfSeveralKeysThatIsNotLegalBesideThoseBefore) {
+  SearchSpace space;
+  space.tensor_parallel = {4};
+  space.context_parallel = {4};
+  space.pipeline_parallel = {4};
+  const std::string found = why(small_dense_job(), space);
+  EXPECT_EQ(found.find("/planner/context_parallel: found 4, allowed a divisor of 2"), 0u) << found;
+}
+
 TEST(Refusal, NamesAScheduleThatTheStackLacks) {
   Job job = small_dense_job();
   job.training.stack.name = "software";
