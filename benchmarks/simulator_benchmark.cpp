@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "simulator/event.h"
+#include "simulator/engine/event.h"
 #include "simulator/simulate.h"
 
 namespace trainyard {

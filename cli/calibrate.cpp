@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "cli/command.h"
-#include "cli/cuda_program.h"
 #include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/provenance_date.h"
+#include "cli/run/cuda_program.h"
 #include "cli/text/columns.h"
 #include "executor/cpu/measure.h"
 #include "executor/cpu/neighbours.h"

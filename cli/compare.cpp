@@ -15,7 +15,7 @@
 #include "scenarios/question.h"
 #include "scenarios/write/profile.h"
 #include "scenarios/write/simulation.h"
-#include "simulator/comparison.h"
+#include "simulator/reading/comparison.h"
 
 namespace trainyard {
 namespace {

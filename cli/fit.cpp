@@ -9,10 +9,10 @@
 #include <optional>
 
 #include "cli/command.h"
-#include "cli/fabric_fit.h"
+#include "cli/fit/fabric_fit.h"
+#include "cli/fit/stack_fit.h"
 #include "cli/progress.h"
 #include "cli/provenance_date.h"
-#include "cli/stack_fit.h"
 #include "cli/text/kernels.h"
 #include "scenarios/json/output_file.h"
 #include "scenarios/kernels/limits.h"

@@ -9,11 +9,11 @@
 #include <numeric>
 
 #include "cli/command.h"
-#include "cli/explain_option.h"
 #include "cli/interrupt.h"
 #include "cli/plan/added_searches.h"
 #include "cli/plan/capacity.h"
 #include "cli/plan/csv.h"
+#include "cli/plan/explain_option.h"
 #include "cli/plan/given_plan.h"
 #include "cli/plan/groups.h"
 #include "cli/plan/report.h"

@@ -10,10 +10,10 @@
 
 #include "cli/command.h"
 #include "cli/interrupt.h"
-#include "cli/launched_sweep.h"
 #include "cli/progress.h"
 #include "cli/provenance_date.h"
-#include "cli/sweep_run.h"
+#include "cli/sweep/launched_sweep.h"
+#include "cli/sweep/sweep_run.h"
 #include "cli/text/csv.h"
 #include "executor/launcher.h"
 #include "scenarios/sweep/workers/processes.h"

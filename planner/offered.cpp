@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "model/cost/memory.h"
+#include "model/cost/memory/memory.h"
 #include "model/plan/validity.h"
 #include "model/schedule/schedule.h"
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "simulator/random.h"
+#include "simulator/engine/random.h"
 
 namespace trainyard {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "simulator/random.h"
+#include "simulator/engine/random.h"
 
 namespace trainyard {
 namespace {

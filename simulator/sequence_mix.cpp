@@ -11,7 +11,7 @@
 #include "model/schedule/schedule.h"
 #include "model/workload/flop.h"
 #include "model/workload/training.h"
-#include "simulator/random.h"
+#include "simulator/engine/random.h"
 
 namespace trainyard {
 namespace {

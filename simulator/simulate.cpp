@@ -11,12 +11,12 @@
 #include <utility>
 
 #include "model/interrupted.h"
-#include "simulator/compute_clock.h"
-#include "simulator/event.h"
-#include "simulator/graph_check.h"
-#include "simulator/meetings.h"
-#include "simulator/playlist.h"
-#include "simulator/standstill.h"
+#include "simulator/engine/compute_clock.h"
+#include "simulator/engine/event.h"
+#include "simulator/engine/meetings.h"
+#include "simulator/engine/standstill.h"
+#include "simulator/graph/graph_check.h"
+#include "simulator/graph/playlist.h"
 
 namespace trainyard {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "model/expected.h"
 #include "simulator/conditions.h"
-#include "simulator/task_graph.h"
+#include "simulator/graph/task_graph.h"
 #include "simulator/timeline.h"
 
 namespace trainyard {

@@ -9,7 +9,7 @@
 #include "model/cluster/topology_graph.h"
 #include "model/cost/money.h"
 #include "model/program/rank_layout.h"
-#include "simulator/rank_classes.h"
+#include "simulator/graph/rank_classes.h"
 #include "simulator/simulate.h"
 #include "simulator/step/breakdown.h"
 

@@ -13,8 +13,8 @@
 
 #include "model/cost/estimate.h"
 #include "model/expected.h"
-#include "simulator/memory_timeline.h"
 #include "simulator/network/network.h"
+#include "simulator/reading/memory_timeline.h"
 #include "simulator/step/conditions.h"
 #include "simulator/step/graph.h"
 #include "simulator/timeline.h"

@@ -7,8 +7,8 @@
 #include <optional>
 #include <utility>
 
-#include "cli/explain_option.h"
 #include "cli/interrupt.h"
+#include "cli/plan/explain_option.h"
 #include "cli/plan/groups_csv.h"
 #include "cli/plan/groups_report.h"
 #include "cli/plan/report.h"

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cli/explain_option.h"
+#include "cli/plan/explain_option.h"
 #include "cli/plan/groups_table.h"
 #include "cli/plan/report.h"
 #include "cli/text/columns.h"

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <iterator>
 
-#include "cli/explain_option.h"
 #include "cli/interrupt.h"
+#include "cli/plan/explain_option.h"
 #include "cli/text/columns.h"
 #include "cli/text/estimate.h"
 #include "cli/text/improvement.h"

@@ -10,7 +10,7 @@
 #include "cli/text/table.h"
 #include "model/cost/estimate.h"
 #include "model/cost/interval.h"
-#include "model/cost/memory.h"
+#include "model/cost/memory/memory.h"
 #include "model/schedule/schedule.h"
 #include "model/units.h"
 #include "planner/findings/explain.h"

@@ -8,7 +8,7 @@
 #include "cli/text/estimate.h"
 #include "cli/text/table.h"
 #include "model/units.h"
-#include "simulator/critical_path.h"
+#include "simulator/reading/critical_path.h"
 
 namespace trainyard {
 namespace {

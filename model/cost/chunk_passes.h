@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "model/cost/stage_parameters.h"
+#include "model/cost/sharding/stage_parameters.h"
 #include "model/job.h"
 #include "model/plan/plan.h"
 #include "model/schedule/schedule.h"

@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
-#include "model/cost/collective_steps.h"
-#include "model/cost/known_collectives.h"
+#include "model/cost/messages/collective_steps.h"
+#include "model/cost/messages/known_collectives.h"
 
 namespace trainyard {
 namespace {

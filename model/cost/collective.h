@@ -12,7 +12,7 @@
 #include "model/cluster/cluster.h"
 #include "model/cluster/device.h"
 #include "model/cluster/group.h"
-#include "model/cost/transfer_rounds.h"
+#include "model/cost/messages/transfer_rounds.h"
 #include "model/units.h"
 
 namespace trainyard {

@@ -5,13 +5,13 @@
 
 #include "model/bisection.h"
 #include "model/cost/chunk_passes.h"
-#include "model/cost/data_parallel.h"
 #include "model/cost/exposure.h"
 #include "model/cost/interval.h"
+#include "model/cost/memory/offload.h"
+#include "model/cost/messages/traffic.h"
 #include "model/cost/money.h"
-#include "model/cost/offload.h"
+#include "model/cost/sharding/data_parallel.h"
 #include "model/cost/slack.h"
-#include "model/cost/traffic.h"
 
 namespace trainyard {
 namespace {

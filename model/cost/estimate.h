@@ -10,10 +10,10 @@
 
 #include "model/cost/breakdown.h"
 #include "model/cost/kernel_times.h"
-#include "model/cost/known_collectives.h"
-#include "model/cost/memory.h"
+#include "model/cost/memory/memory.h"
+#include "model/cost/messages/known_collectives.h"
+#include "model/cost/messages/traffic.h"
 #include "model/cost/slack.h"
-#include "model/cost/traffic.h"
 #include "model/job.h"
 #include "model/plan/plan.h"
 #include "model/schedule/schedule.h"

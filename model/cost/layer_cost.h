@@ -6,7 +6,7 @@
 #include <array>
 
 #include "model/cost/kernel_times.h"
-#include "model/cost/traffic.h"
+#include "model/cost/messages/traffic.h"
 #include "model/job.h"
 #include "model/plan/plan.h"
 #include "model/units.h"

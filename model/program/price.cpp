@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "model/cost/compute.h"
-#include "model/cost/offload.h"
+#include "model/cost/memory/offload.h"
 #include "model/plan/layer_shard.h"
 #include "model/workload/operators.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "model/cost/compute.h"
-#include "model/cost/data_parallel.h"
+#include "model/cost/sharding/data_parallel.h"
 #include "model/job.h"
 #include "model/plan/plan.h"
 #include "model/program/program.h"

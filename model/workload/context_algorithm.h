@@ -1,5 +1,5 @@
 // How context parallelism cuts attention over ranks (handbook §6; its costs in
-// model/cost/traffic.h).
+// model/cost/messages/traffic.h).
 #pragma once
 
 #include <array>

@@ -5,7 +5,7 @@
 //
 // Handbook §3, §4, §7. Figures are of one micro-batch (b sequences, n = b·s/c tokens), forward
 // unless named otherwise. Communication is not in the list: it belongs to the plan
-// (model/cost/traffic.h).
+// (model/cost/messages/traffic.h).
 #pragma once
 
 #include <cstdint>

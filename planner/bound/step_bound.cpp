@@ -4,11 +4,11 @@
 #include <cmath>
 
 #include "model/cost/chunk_passes.h"
-#include "model/cost/data_parallel.h"
 #include "model/cost/exposure.h"
 #include "model/cost/layer_cost.h"
+#include "model/cost/memory/offload.h"
 #include "model/cost/money.h"
-#include "model/cost/offload.h"
+#include "model/cost/sharding/data_parallel.h"
 #include "model/schedule/schedule.h"
 
 namespace trainyard {

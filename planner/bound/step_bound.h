@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "model/cost/chunk_passes.h"
-#include "model/cost/memory.h"
-#include "model/cost/stage_parameters.h"
-#include "model/cost/traffic.h"
+#include "model/cost/memory/memory.h"
+#include "model/cost/messages/traffic.h"
+#include "model/cost/sharding/stage_parameters.h"
 #include "model/job.h"
 #include "model/plan/plan.h"
 #include "model/schedule/schedule.h"

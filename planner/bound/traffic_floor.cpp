@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "model/cost/traffic.h"
+#include "model/cost/messages/traffic.h"
 #include "model/schedule/schedule.h"
 
 namespace trainyard {

@@ -1,15 +1,15 @@
 // What traffic of parameters makes of a step at least, where ZeRO has it in the passes of every
 // micro-batch: a pass is never shorter than what runs beside it.
 //
-// Admissible for the analytic estimate (model/cost/data_parallel.h): its cover of communication by
-// compute never does more than the time that both take.
+// Admissible for the analytic estimate (model/cost/sharding/data_parallel.h): its cover of
+// communication by compute never does more than the time that both take.
 #pragma once
 
 #include <vector>
 
 #include "model/cost/chunk_passes.h"
-#include "model/cost/data_parallel.h"
 #include "model/cost/estimate.h"
+#include "model/cost/sharding/data_parallel.h"
 #include "model/job.h"
 #include "model/plan/plan.h"
 #include "planner/placements.h"

@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-#include "model/cost/traffic.h"
+#include "model/cost/messages/traffic.h"
 #include "planner/heterogeneous/space.h"
 #include "planner/heterogeneous/team.h"
 #include "planner/heterogeneous/value.h"

@@ -3,9 +3,9 @@
 // memory of each stage allows.
 //
 // The step is handbook §8's for unlike stages, m·max T + (ΣT − max T)·r. Memory is that of
-// model/cost/memory.h: states, kept activations times those in flight, what was repeated between
-// the halves of split backward passes, and the larger of the two transients. What data parallelism
-// adds once a step is left out.
+// model/cost/memory/memory.h: states, kept activations times those in flight, what was repeated
+// between the halves of split backward passes, and the larger of the two transients. What data
+// parallelism adds once a step is left out.
 #pragma once
 
 #include <optional>

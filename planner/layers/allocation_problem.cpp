@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "model/cost/layer_cost.h"
-#include "model/cost/memory.h"
-#include "model/cost/shard_divisors.h"
-#include "model/cost/stage_parameters.h"
-#include "model/cost/traffic.h"
+#include "model/cost/memory/memory.h"
+#include "model/cost/messages/traffic.h"
+#include "model/cost/sharding/shard_divisors.h"
+#include "model/cost/sharding/stage_parameters.h"
 #include "model/schedule/schedule.h"
 #include "planner/bound/step_bound.h"
 #include "planner/layers/allocation.h"

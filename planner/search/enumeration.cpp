@@ -9,7 +9,7 @@
 #include <tuple>
 #include <utility>
 
-#include "model/cost/memory.h"
+#include "model/cost/memory/memory.h"
 #include "model/plan/process_groups.h"
 #include "model/plan/validity.h"
 #include "planner/offered.h"

@@ -3,7 +3,7 @@
 #include <iterator>
 #include <utility>
 
-#include "model/cost/memory.h"
+#include "model/cost/memory/memory.h"
 #include "model/plan/validity.h"
 #include "planner/offered.h"
 #include "planner/search/enumeration.h"

@@ -4,7 +4,7 @@
 #include <limits>
 #include <tuple>
 
-#include "model/cost/offload.h"
+#include "model/cost/memory/offload.h"
 
 namespace trainyard {
 namespace {

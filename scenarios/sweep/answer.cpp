@@ -61,7 +61,7 @@ Expected<Candidate> searched(const PointQuestion& point, Objective objective) {
   options.threads = 1;
   SearchResult result = improved_search(point.job(), options, analytic_evaluator(point.job()));
   auto& found = result.plans_or_closest();
-  if (found.empty()) return failure("", none_is_legal(point.job, options.space, options.base));
+  if (found.empty()) return failure("", none_is_legal(point.job(), options.space, options.base));
   return std::move(found.front());
 }
 

@@ -9,7 +9,7 @@
 #include "scenarios/json/file.h"
 #include "scenarios/sweep/point_reader.h"
 #include "scenarios/sweep/sha256.h"
-#include "simulator/random.h"
+#include "simulator/engine/random.h"
 
 namespace trainyard {
 namespace {

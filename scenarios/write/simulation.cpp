@@ -2,7 +2,7 @@
 
 #include "scenarios/plan_value.h"
 #include "scenarios/write/result_json.h"
-#include "simulator/critical_path.h"
+#include "simulator/reading/critical_path.h"
 
 namespace trainyard {
 namespace {

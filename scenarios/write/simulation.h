@@ -8,7 +8,7 @@
 #include "model/job.h"
 #include "model/plan/plan.h"
 #include "scenarios/scenario.h"
-#include "simulator/comparison.h"
+#include "simulator/reading/comparison.h"
 #include "simulator/step.h"
 
 namespace trainyard {

@@ -8,7 +8,7 @@
 
 #include "model/units.h"
 #include "scenarios/json/output_file.h"
-#include "simulator/critical_path.h"
+#include "simulator/reading/critical_path.h"
 #include "simulator/step/link_load.h"
 
 namespace trainyard {

@@ -7,8 +7,8 @@
 
 #include "model/first_exception.h"
 #include "model/interrupted.h"
+#include "simulator/engine/random.h"
 #include "simulator/life/run.h"
-#include "simulator/random.h"
 
 namespace trainyard {
 namespace {

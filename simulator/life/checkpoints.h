@@ -6,9 +6,9 @@
 #include <optional>
 #include <vector>
 
+#include "simulator/engine/random.h"
 #include "simulator/life/clock.h"
 #include "simulator/life/settings.h"
-#include "simulator/random.h"
 
 namespace trainyard {
 

@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "simulator/engine/random.h"
 #include "simulator/life/clock.h"
 #include "simulator/life/settings.h"
-#include "simulator/random.h"
 
 namespace trainyard {
 

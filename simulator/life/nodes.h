@@ -4,8 +4,8 @@
 
 #include <vector>
 
+#include "simulator/engine/random.h"
 #include "simulator/life/clock.h"
-#include "simulator/random.h"
 
 namespace trainyard {
 

@@ -18,7 +18,7 @@
 
 #include "model/cluster/routes.h"
 #include "model/cluster/topology.h"
-#include "model/cost/transfer_rounds.h"
+#include "model/cost/messages/transfer_rounds.h"
 #include "model/expected.h"
 #include "simulator/network/degraded_links.h"
 #include "simulator/network/flow_network.h"

@@ -14,7 +14,7 @@
 
 #include "model/cluster/routes.h"
 #include "model/units.h"
-#include "simulator/event.h"
+#include "simulator/engine/event.h"
 
 namespace trainyard {
 

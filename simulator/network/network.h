@@ -1,9 +1,9 @@
 // Collectives and messages on the links of the fabric, at one of two grains.
 //
-// *Collective*: a call is a row of phases (simulator/phases.h), each one flow over all its links; a
-// folded graph is played at this grain only. *Message*: every transfer of every repeat of every
-// round is a flow of its own, followed by its latency. Alone, both take as long as the closed forms
-// of handbook §6; with other traffic links are shared (simulator/network/flow_network.h).
+// *Collective*: a call is a row of phases (simulator/engine/phases.h), each one flow over all its
+// links; a folded graph is played at this grain only. *Message*: every transfer of every repeat of
+// every round is a flow of its own, followed by its latency. Alone, both take as long as the closed
+// forms of handbook §6; with other traffic links are shared (simulator/network/flow_network.h).
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 #include <span>
 #include <vector>
 
-#include "simulator/event.h"
+#include "simulator/engine/event.h"
+#include "simulator/graph/symmetry.h"
+#include "simulator/graph/task_graph.h"
 #include "simulator/network/fabric.h"
 #include "simulator/network/flow_network.h"
-#include "simulator/symmetry.h"
-#include "simulator/task_graph.h"
 #include "simulator/timeline.h"
 
 namespace trainyard {

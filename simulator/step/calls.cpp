@@ -6,8 +6,8 @@
 
 #include "model/cost/exposure.h"
 #include "model/cost/layer_cost.h"
-#include "model/cost/traffic.h"
-#include "simulator/phases.h"
+#include "model/cost/messages/traffic.h"
+#include "simulator/engine/phases.h"
 
 namespace trainyard {
 namespace {

@@ -16,8 +16,8 @@
 #include "model/job.h"
 #include "model/plan/plan.h"
 #include "model/program/view.h"
+#include "simulator/graph/task_graph.h"
 #include "simulator/step/conditions.h"
-#include "simulator/task_graph.h"
 
 namespace trainyard {
 

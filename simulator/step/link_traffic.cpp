@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "model/interrupted.h"
-#include "simulator/phases.h"
+#include "simulator/engine/phases.h"
 
 namespace trainyard {
 namespace {

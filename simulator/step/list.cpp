@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "model/cost/data_parallel.h"
 #include "model/cost/layer_cost.h"
+#include "model/cost/sharding/data_parallel.h"
 
 namespace trainyard {
 namespace {

@@ -1,4 +1,4 @@
-#include "cli/explain_option.h"
+#include "cli/plan/explain_option.h"
 
 #include <gtest/gtest.h>
 

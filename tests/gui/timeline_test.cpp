@@ -15,7 +15,7 @@
 #include "gui/presenters/timeline/timeline_scene.h"
 #include "scenarios/question.h"
 #include "scenarios/scenario_text.h"
-#include "simulator/critical_path.h"
+#include "simulator/reading/critical_path.h"
 #include "simulator/step.h"
 #include "tests/gui/application.h"
 

@@ -9,7 +9,7 @@
 
 namespace trainyard {
 
-// One line per second definition in a header: "simulator/playlist.h:14: Place is defined in
+// One line per second definition in a header: "simulator/graph/playlist.h:14: Place is defined in
 // scenarios/fields/place.h too". Looked at are types, and functions that are inline or constexpr,
 // the latter told apart by their parameters, that open at the left margin: what is in classes or
 // anonymous namespaces is not, nor are templates,

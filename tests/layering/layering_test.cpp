@@ -128,15 +128,14 @@ TEST_F(PlantedTree, IsRefusedWhenTwoHeadersDefineOneFunction) {
   plant("executor/random.h",
         "constexpr double uniform(std::uint64_t x) {  // −1 … 1\n"
         "inline int sum(int a, int b) { return a + b; }\n");
-  plant("simulator/random.h",
+  plant("simulator/engine/random.h",
         "inline double uniform(std::uint64_t key) { return 1; }\n"
         "inline int sum(int a) { return a; }\n"
         "inline const int kSum = sum(1, 2);\n"
         "  int sum(int a, int b) { return b; }\n");
-  EXPECT_THAT(
-      check_definitions(root()).violations,
-      ElementsAre(
-          "simulator/random.h:1: uniform(std::uint64_t) is defined in executor/random.h too"));
+  EXPECT_THAT(check_definitions(root()).violations,
+              ElementsAre("simulator/engine/random.h:1: uniform(std::uint64_t) is defined in "
+                          "executor/random.h too"));
 }
 
 }  // namespace

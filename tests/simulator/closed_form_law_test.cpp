@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "model/cluster/topology_graph.h"
-#include "simulator/phases.h"
+#include "simulator/engine/phases.h"
 #include "tests/model/cluster/clusters.h"
 #include "tests/simulator/call_graph.h"
 

@@ -1,5 +1,5 @@
 // The order of the queue, against a sort that is stable by construction.
-#include "simulator/event_queue.h"
+#include "simulator/engine/event_queue.h"
 
 #include <gtest/gtest.h>
 

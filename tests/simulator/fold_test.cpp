@@ -11,7 +11,7 @@
 #include <random>
 
 #include "model/schedule/schedule.h"
-#include "simulator/critical_path.h"
+#include "simulator/reading/critical_path.h"
 #include "simulator/step.h"
 #include "tests/model/cost/example_jobs.h"
 #include "tests/model/workload/models.h"

@@ -1,5 +1,5 @@
 // Memory of a rank over time: figures counted by hand, and the schedules' activations in flight.
-#include "simulator/memory_timeline.h"
+#include "simulator/reading/memory_timeline.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "model/cost/estimate.h"
-#include "model/cost/stage_parameters.h"
+#include "model/cost/sharding/stage_parameters.h"
 #include "simulator/step.h"
 #include "tests/model/cost/example_jobs.h"
 #include "tests/model/workload/models.h"

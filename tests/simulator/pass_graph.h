@@ -4,7 +4,7 @@
 
 #include "model/schedule/play.h"
 #include "model/schedule/schedule.h"
-#include "simulator/task_graph.h"
+#include "simulator/graph/task_graph.h"
 #include "simulator/timeline.h"
 
 namespace trainyard {

@@ -9,7 +9,7 @@
 #include <cmath>
 #include <vector>
 
-#include "simulator/critical_path.h"
+#include "simulator/reading/critical_path.h"
 #include "tests/model/cost/example_devices.h"
 #include "tests/model/cost/example_jobs.h"
 #include "tests/model/workload/models.h"

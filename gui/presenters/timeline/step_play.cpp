@@ -10,7 +10,7 @@
 #include "scenarios/question.h"
 #include "scenarios/read_trace.h"
 #include "scenarios/text/readable.h"
-#include "simulator/critical_path.h"
+#include "simulator/reading/critical_path.h"
 #include "simulator/step.h"
 
 namespace trainyard {

@@ -8,7 +8,7 @@
 #include "gui/presenters/text.h"
 #include "scenarios/read_trace.h"
 #include "scenarios/text/readable.h"
-#include "simulator/critical_path.h"
+#include "simulator/reading/critical_path.h"
 #include "simulator/step.h"
 #include "simulator/step/link_load.h"
 

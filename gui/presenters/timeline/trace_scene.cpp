@@ -13,7 +13,7 @@
 #include "model/units.h"
 #include "scenarios/read_trace.h"
 #include "scenarios/text/readable.h"
-#include "simulator/task_graph.h"
+#include "simulator/graph/task_graph.h"
 
 namespace trainyard {
 namespace {

@@ -1,6 +1,6 @@
 // All-gather in the NVLink switch (NVLS): each device writes its part once, to all of them.
 #include "model/cost/collective.h"
-#include "model/cost/collective_steps.h"
+#include "model/cost/messages/collective_steps.h"
 
 namespace trainyard::collectives {
 namespace {

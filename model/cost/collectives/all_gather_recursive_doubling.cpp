@@ -2,7 +2,7 @@
 // small. NCCL has a logarithmic all-gather (PAT) for one rank a node alone: where a domain has
 // several members, its tuner picks between ring, NVLS and CollNet (src/graph/tuning.cc).
 #include "model/cost/collective.h"
-#include "model/cost/collective_steps.h"
+#include "model/cost/messages/collective_steps.h"
 
 namespace trainyard::collectives {
 namespace {

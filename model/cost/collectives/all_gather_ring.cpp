@@ -1,6 +1,6 @@
 // All-gather around a ring.
 #include "model/cost/collective.h"
-#include "model/cost/collective_steps.h"
+#include "model/cost/messages/collective_steps.h"
 
 namespace trainyard::collectives {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "model/cost/collective.h"
-#include "model/cost/collective_steps.h"
+#include "model/cost/messages/collective_steps.h"
 
 namespace trainyard::collectives {
 namespace {

@@ -1,7 +1,7 @@
 // All-reduce in two levels: reduce-scatter inside each domain, all-reduce of every member's part
 // around a ring across the domains, all-gather inside; one after the other.
 #include "model/cost/collective.h"
-#include "model/cost/collective_steps.h"
+#include "model/cost/messages/collective_steps.h"
 
 namespace trainyard::collectives {
 namespace {

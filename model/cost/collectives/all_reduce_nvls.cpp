@@ -1,7 +1,7 @@
 // All-reduce in the NVLink switch (NVLS): the switch adds up what the devices hold and writes the
 // sum to all of them.
 #include "model/cost/collective.h"
-#include "model/cost/collective_steps.h"
+#include "model/cost/messages/collective_steps.h"
 
 namespace trainyard::collectives {
 namespace {

@@ -1,6 +1,6 @@
 // All-reduce by recursive doubling (Thakur et al. 2005): the whole tensor in every round.
 #include "model/cost/collective.h"
-#include "model/cost/collective_steps.h"
+#include "model/cost/messages/collective_steps.h"
 
 namespace trainyard::collectives {
 namespace {

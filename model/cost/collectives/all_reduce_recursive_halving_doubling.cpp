@@ -1,7 +1,7 @@
 // All-reduce by recursive halving, then recursive doubling (Rabenseifner; Thakur et al. 2005). MPI
 // and Gloo have it; NCCL has rings, trees, NVLS and CollNet (src/graph/tuning.cc).
 #include "model/cost/collective.h"
-#include "model/cost/collective_steps.h"
+#include "model/cost/messages/collective_steps.h"
 
 namespace trainyard::collectives {
 namespace {

@@ -1,6 +1,6 @@
 // All-reduce around a ring (Patarasuk & Yuan 2009): reduce-scatter, then all-gather.
 #include "model/cost/collective.h"
-#include "model/cost/collective_steps.h"
+#include "model/cost/messages/collective_steps.h"
 
 namespace trainyard::collectives {
 namespace {

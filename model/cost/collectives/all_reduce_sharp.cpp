@@ -1,7 +1,7 @@
 // All-reduce in the switches of the fabric (SHARP). Links do not tell whether the fabric can, so it
 // has to be asked for.
 #include "model/cost/collective.h"
-#include "model/cost/collective_steps.h"
+#include "model/cost/messages/collective_steps.h"
 
 namespace trainyard::collectives {
 namespace {

@@ -1,7 +1,7 @@
 // All-to-all in two levels: inside each domain to the member on the target's rail, then along the
 // rails, with messages r times as large.
 #include "model/cost/collective.h"
-#include "model/cost/collective_steps.h"
+#include "model/cost/messages/collective_steps.h"
 
 namespace trainyard::collectives {
 namespace {

@@ -1,7 +1,7 @@
 // All-to-all in rounds of pairs (Thakur et al. 2005): r − 1 rounds inside the domain, the others
 // across.
 #include "model/cost/collective.h"
-#include "model/cost/collective_steps.h"
+#include "model/cost/messages/collective_steps.h"
 
 namespace trainyard::collectives {
 namespace {

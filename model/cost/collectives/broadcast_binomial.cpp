@@ -1,6 +1,6 @@
 // Broadcast down a binomial tree (Thakur et al. 2005), across the domains first.
 #include "model/cost/collective.h"
-#include "model/cost/collective_steps.h"
+#include "model/cost/messages/collective_steps.h"
 
 namespace trainyard::collectives {
 namespace {

@@ -1,6 +1,6 @@
 // Broadcast as a binomial scatter and a ring all-gather (Thakur et al. 2005; van de Geijn).
 #include "model/cost/collective.h"
-#include "model/cost/collective_steps.h"
+#include "model/cost/messages/collective_steps.h"
 
 namespace trainyard::collectives {
 namespace {

@@ -1,6 +1,6 @@
 // Reduce-scatter in the NVLink switch (NVLS): each device reads its part once, added up.
 #include "model/cost/collective.h"
-#include "model/cost/collective_steps.h"
+#include "model/cost/messages/collective_steps.h"
 
 namespace trainyard::collectives {
 namespace {

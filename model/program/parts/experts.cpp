@@ -8,7 +8,7 @@
 #include <cmath>
 #include <utility>
 
-#include "model/cost/traffic.h"
+#include "model/cost/messages/traffic.h"
 #include "model/plan/layer_shard.h"
 
 namespace trainyard {

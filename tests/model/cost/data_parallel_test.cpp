@@ -1,4 +1,4 @@
-#include "model/cost/data_parallel.h"
+#include "model/cost/sharding/data_parallel.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // What a stage's parameters take on the wire in one step (handbook §9), nothing overlapped.
 #pragma once
 
-#include "model/cost/data_parallel.h"
+#include "model/cost/sharding/data_parallel.h"
 
 namespace trainyard {
 

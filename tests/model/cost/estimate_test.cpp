@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "model/cost/compute.h"
-#include "model/cost/traffic.h"
+#include "model/cost/messages/traffic.h"
 #include "model/schedule/play.h"
 #include "model/workload/operators.h"
 #include "tests/model/cost/example_devices.h"

@@ -1,4 +1,4 @@
-#include "model/cost/known_collectives.h"
+#include "model/cost/messages/known_collectives.h"
 
 #include <gtest/gtest.h>
 

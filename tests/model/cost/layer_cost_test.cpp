@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "model/cost/kernel_times.h"
-#include "model/cost/traffic.h"
+#include "model/cost/messages/traffic.h"
 #include "model/plan/layer_shard.h"
 #include "tests/model/cost/example_jobs.h"
 

@@ -1,4 +1,4 @@
-#include "model/cost/memory.h"
+#include "model/cost/memory/memory.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
 // What lies in the memory of the host is copied over its link: bytes by hand over a link so slow
 // that the copies show, beside the passes of the same plan without.
-#include "model/cost/offload.h"
+#include "model/cost/memory/offload.h"
 
 #include <gtest/gtest.h>
 
-#include "model/cost/data_parallel.h"
 #include "model/cost/estimate.h"
+#include "model/cost/sharding/data_parallel.h"
 #include "tests/model/cost/example_jobs.h"
 
 namespace trainyard {

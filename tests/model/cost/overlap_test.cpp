@@ -1,4 +1,4 @@
-#include "model/cost/overlap.h"
+#include "model/cost/sharding/overlap.h"
 
 #include <gtest/gtest.h>
 

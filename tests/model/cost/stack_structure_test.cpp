@@ -7,7 +7,7 @@
 #include "model/cost/compute.h"
 #include "model/cost/estimate.h"
 #include "model/cost/layer_cost.h"
-#include "model/cost/traffic.h"
+#include "model/cost/messages/traffic.h"
 #include "tests/model/cost/example_devices.h"
 #include "tests/model/cost/example_jobs.h"
 #include "tests/model/workload/models.h"

@@ -1,11 +1,11 @@
-#include "model/cost/wire_use.h"
+#include "model/cost/messages/wire_use.h"
 
 #include <gtest/gtest.h>
 
 #include <string_view>
 
 #include "model/cost/layer_cost.h"
-#include "model/cost/traffic.h"
+#include "model/cost/messages/traffic.h"
 #include "tests/model/cost/example_jobs.h"
 
 namespace trainyard {

@@ -9,7 +9,7 @@
 #include <random>
 #include <utility>
 
-#include "model/cost/traffic.h"
+#include "model/cost/messages/traffic.h"
 #include "model/plan/layer_shard.h"
 #include "model/program/check.h"
 #include "model/program/flop.h"

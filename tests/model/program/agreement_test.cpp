@@ -7,9 +7,9 @@
 #include <set>
 #include <utility>
 
-#include "model/cost/data_parallel.h"
 #include "model/cost/layer_cost.h"
-#include "model/cost/traffic.h"
+#include "model/cost/messages/traffic.h"
+#include "model/cost/sharding/data_parallel.h"
 #include "model/plan/layer_shard.h"
 #include "model/program/flop.h"
 #include "model/program/lower.h"

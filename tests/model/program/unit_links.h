@@ -1,7 +1,7 @@
 // Rings without latency at one byte a second: the time of a collective is the bytes on the wire.
 #pragma once
 
-#include "model/cost/traffic.h"
+#include "model/cost/messages/traffic.h"
 #include "model/plan/plan.h"
 
 namespace trainyard {

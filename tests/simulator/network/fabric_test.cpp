@@ -7,7 +7,7 @@
 #include <set>
 
 #include "model/cluster/topology_graph.h"
-#include "model/cost/transfer_rounds.h"
+#include "model/cost/messages/transfer_rounds.h"
 #include "tests/model/cluster/clusters.h"
 #include "tests/simulator/call_graph.h"
 

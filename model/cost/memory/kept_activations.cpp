@@ -1,0 +1,99 @@
+#include "model/cost/memory/kept_activations.h"
+
+#include <algorithm>
+
+#include "model/plan/dealt_layers.h"
+
+namespace trainyard {
+
+Bytes kept_of(const SavedBytes& saved, Recompute recompute, double repeated) {
+  switch (recompute.mode) {
+    case RecomputeMode::none:
+    case RecomputeMode::automatic:
+      return saved.everything;
+    case RecomputeMode::selective:
+      return saved.selective;
+    case RecomputeMode::full:
+      break;
+  }
+  return saved.input_only * repeated + saved.everything * (1 - repeated);
+}
+
+KeptInChunks::KeptInChunks(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
+                           const StageParameters& stage, int index)
+    : job_(job),
+      plan_(plan),
+      costs_(costs),
+      stage_(stage),
+      index_(index),
+      shape_(pipeline_shape(plan)),
+      recompute_(recompute_of(plan, index)),
+      layers_(plan, job.job.model.layers) {
+  const bool some = recompute_.mode == RecomputeMode::full && recompute_.full_layers > 0;
+  if (!some || has_many()) return;
+  for (int chunk = 0; chunk < chunks_held(shape_); ++chunk) {
+    layers_held_.push_back(layers_[position_of(chunk)] + mtp_layers_of(chunk));
+  }
+}
+
+Bytes KeptInChunks::in_flight(bool with_embedding) const {
+  const int held = chunks_held(shape_);
+  const bool embedding = with_embedding && stage_.embedding;
+  const Bytes of_embedding = embedding ? costs_.embedding.saved.everything : Bytes(0);
+  if (held == 1 || has_many()) {
+    const Bytes all = has_many() ? saved_by_stage(costs_, stage_, recompute_) : of_chunk(0);
+    const double chunks = plan_.schedule->chunks_in_flight(shape_, index_);
+    return (all + of_embedding) * (chunks / held);
+  }
+  InlineVector<Bytes, kMostChunks> of_chunks;
+  for (int chunk = 0; chunk < held; ++chunk) {
+    of_chunks.push_back(of_chunk(chunk));
+    if (position_of(chunk) == 0) of_chunks.back() += of_embedding;
+  }
+  return most_kept(*plan_.schedule, shape_, index_, {of_chunks.begin(), of_chunks.size()});
+}
+
+Bytes KeptInChunks::of_first() const {
+  int chunk = 0;
+  while (position_of(chunk) != 0) ++chunk;
+  return of_chunk(chunk);
+}
+
+int KeptInChunks::mtp_layers_of(int chunk) const {
+  return position_of(chunk) + 1 == layer_chunks(shape_) ? job_.job.model.mtp_layers : 0;
+}
+
+int KeptInChunks::repeated_of(int chunk, int layers) const {
+  if (recompute_.mode != RecomputeMode::full) return 0;
+  if (recompute_.full_layers == 0 || has_many()) return layers;
+  return dealt_layers({layers_held_.begin(), layers_held_.size()}, chunk, recompute_.full_layers);
+}
+
+// The first form spares what plans of alike layers need not: they are most of a search.
+Bytes KeptInChunks::of_chunk(int chunk) const {
+  const int position = position_of(chunk);
+  const int own = layers_[position], mtp_layers = mtp_layers_of(chunk);
+  const int all_repeated = repeated_of(chunk, own + mtp_layers);
+  const int repeated = std::min(own, all_repeated);
+  const Bytes of_mtp = of_kind(kMtpKind, mtp_layers, all_repeated - repeated);
+  if (job_.only_kind) {
+    return of_kind(static_cast<std::size_t>(index_of(*job_.only_kind)), own, repeated) + of_mtp;
+  }
+  Bytes kept;
+  const int first = layers_.before(position);
+  const LayerCounts kinds = job_.layers_between(first, own);
+  const LayerCounts again = job_.layers_between(first, repeated);
+  for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+    kept += of_kind(kind, kinds[kind], again[kind]);
+  }
+  return kept + of_mtp;
+}
+
+Bytes KeptInChunks::of_kind(std::size_t kind, int count, int repeated) const {
+  if (count == 0) return Bytes(0);
+  const SavedBytes& saved = costs_.layers[kind].saved;
+  return kept_of(saved, recompute_, 1) * repeated +
+         kept_of(saved, recompute_, 0) * (count - repeated);
+}
+
+}  // namespace trainyard

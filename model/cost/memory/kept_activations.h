@@ -1,0 +1,46 @@
+// What the layers of a stage keep of micro-batches for backward, chunk by chunk. Internal to
+// model/cost.
+#pragma once
+
+#include "model/cost/memory/memory.h"
+#include "model/inline_vector.h"
+
+namespace trainyard {
+
+// Of a layer's, where so much of the stage is repeated whole.
+Bytes kept_of(const SavedBytes& saved, Recompute recompute, double repeated);
+
+// What a micro-batch keeps in each chunk of a stage: of its layers, of those of multi-token
+// prediction in the network's last chunk, and of the embedding in its first.
+class KeptInChunks {
+ public:
+  KeptInChunks(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
+               const StageParameters& stage, int index);
+
+  // By all micro-batches in flight, at the most.
+  Bytes in_flight(bool with_embedding) const;
+  // By one, in the layers of the network's first chunk. Requires: the stage has it.
+  Bytes of_first() const;
+
+ private:
+  static constexpr int kMostChunks = 128;  // of more, on one stage, the mean is as good
+
+  bool has_many() const { return chunks_held(shape_) > kMostChunks; }
+  int position_of(int chunk) const { return layer_chunk_of(shape_, {index_, chunk}); }
+  int mtp_layers_of(int chunk) const;
+  int repeated_of(int chunk, int layers) const;
+  Bytes of_chunk(int chunk) const;
+  Bytes of_kind(std::size_t kind, int count, int repeated) const;
+
+  const PreparedJob& job_;
+  const Plan& plan_;
+  const StageCosts& costs_;
+  const StageParameters& stage_;
+  int index_;
+  PipelineShape shape_;
+  Recompute recompute_;
+  LayersOfChunks layers_;
+  InlineVector<int, kMostChunks> layers_held_;  // where some of each chunk's are repeated
+};
+
+}  // namespace trainyard

@@ -1,0 +1,56 @@
+#include "model/cost/messages/wire_use.h"
+
+#include <algorithm>
+
+#include "model/cost/messages/collective_steps.h"
+
+namespace trainyard {
+namespace {
+
+using enum CollectiveOperation;
+
+// Of the bytes that a member sends, those that leave its domain while nothing moves inside; nothing
+// where they leave all the time.
+Bytes leaving_apart(const GroupLinks& links, Bytes message, const CollectiveAlgorithm* algorithm) {
+  if (!spans_domains(links) || algorithm->leaving == nullptr) return Bytes(0);
+  return algorithm->leaving(links, message);
+}
+
+}  // namespace
+
+WireUse ring_use(const GroupLinks& links) {
+  if (links.domains == 1) return {.rate = links.inside};
+  const double crossing = 1.0 / links.ranks_per_domain;
+  return {.crossing = crossing, .rate = std::min(links.inside, links.across / crossing)};
+}
+
+WireUse passing_use(const GroupLinks& links) {
+  if (links.domains == 1) return {.rate = links.inside};
+  return {.crossing = links.across / links.passing, .rate = links.passing};
+}
+
+WireUse all_to_all_use(const GroupLinks& links) {
+  if (links.domains == 1) return {.rate = links.inside};
+  const double crossing = static_cast<double>(links.size - links.ranks_per_domain) / links.size;
+  return {.crossing = crossing, .rate = std::min(links.inside, links.across_all_to_all / crossing)};
+}
+
+WireUse wire_use(CollectiveOperation operation, const GroupLinks& links, Bytes message,
+                 const CollectiveCost& cost) {
+  if (links.size <= 1 || cost.time <= Seconds(0)) return {};
+  const Bytes leaving = leaving_apart(links, message, cost.algorithm);
+  if (leaving > Bytes(0)) {
+    const double Crowding::*const crowded = cost.algorithm->crowded;
+    const BytesPerSecond out =
+        links.across_all_to_all / (crowded != nullptr ? links.crowding.*crowded : 1);
+    const double moving = leaving / out / cost.time;
+    return {.free = std::max(0.0, 1 - moving), .crossing = 1, .rate = out};
+  }
+  WireUse use = operation == send         ? passing_use(links)
+                : operation == all_to_all ? all_to_all_use(links)
+                                          : ring_use(links);
+  use.free = std::min(1.0, cost.latency / cost.time);
+  return use;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,518 @@
+#include "model/cost/sharding/data_parallel.h"
+
+#include <algorithm>
+
+#include "model/cost/memory/offload.h"
+#include "model/cost/sharding/stage_copies.h"
+#include "model/cost/sharding/stage_sync.h"
+#include "model/inline_vector.h"
+
+namespace trainyard {
+namespace {
+
+// Gradients can only be kept sharded (stage 2 and up) when every micro-batch's are reduced at once.
+bool reduces_every_microbatch(const Plan& plan) { return plan.held_zero_stage() >= 2; }
+
+// Of a stage's layers, those that one micro-batch meets there: under Route::both_ways one of the
+// two copies.
+double share_met(const Plan& plan) { return plan.schedule->route == Route::both_ways ? 0.5 : 1.0; }
+
+// The ways of a pass along the units of a stage.
+enum class PassWay { forward, backward };
+
+// A stage's communication of parameters beside its passes.
+class StageOverlap {
+ public:
+  StageOverlap(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
+               const StageParameters& stage, const StageWork& work, PricedMessages& prices)
+      : plan_(plan),
+        links_(links),
+        model_(job.job.model),
+        stack_(job.job.training.stack),
+        stage_(stage),
+        work_(work),
+        shape_(shape_of(plan)),
+        split_(splits_backward(*plan.schedule, shape_.stages)),
+        units_(stage_sync(job, plan, links, stage, prices)),
+        sync_(units_.all()) {
+    layers_each_ = stage.layers / chunks_held(shape_);
+    longer_chunks_ = stage.layers % chunks_held(shape_);
+    add_runs();
+    layer_ = 1.0 / std::max(1, stage.layers) * units_.layers;
+    add_links();
+  }
+
+  // ZeRO-3.
+  DataParallelCost fetched_for_every_pass() const {
+    DataParallelCost cost;
+    add(cost, &PassTimes::forward, kGather, forward_cover(), PassWay::forward);
+    // Both ways the halves of a few of the last backward passes only are apart.
+    if (split_ && shape_.route != Route::both_ways) {
+      const Cover input =
+          cover(&PassTimes::input_gradient, work_.backward, sync_.gather, *gathered_over_);
+      add(cost, &PassTimes::input_gradient, kGather, input, PassWay::backward);
+      add(cost, &PassTimes::weight_gradient, kReduce, reduction_cover(), PassWay::backward);
+    } else {
+      add(cost, nullptr, kBoth, whole_cover(), PassWay::backward);
+    }
+    return cost;
+  }
+
+  // ZeRO-2. In a pipeline no pass waits for its reductions: they go on beside the passes that
+  // follow, as long as there are some.
+  DataParallelCost reduced_in_every_pass() const {
+    DataParallelCost cost;
+    const Part part = split_ ? &PassTimes::weight_gradient : nullptr;
+    const Cover cover = reduction_cover();
+    if (shape_.stages == 1 || !plan_.overlap.data_parallel) {
+      add(cost, part, kReduce, cover, PassWay::backward);
+      return cost;
+    }
+    const Cover ahead = forward_cover();
+    const double times = plan_.microbatches;
+    const Seconds all = times * share_met(plan_) * sync_.reduce.time;
+    const Seconds backward = times * whole(part);
+    const Seconds others = std::max(Seconds(0), behind_first_gradient() - backward);
+    const Seconds room = backward * cover.rate + others * ahead.rate;
+    cost.end = left_at_end(cover) + left_of_passes_at_end(cover);
+    cost.queued = all - room;
+    const Seconds hidden = (all - std::max(cost.end, cost.queued)) / times;
+    const Seconds in_backward = std::min(hidden, whole(part) * cover.rate);
+    cost.microbatch.weight_gradient = in_backward * cover.lost;
+    cost.microbatch.forward = (hidden - in_backward) * ahead.lost;
+    return cost;
+  }
+
+  // Both ends first, then the layers of all chunks; the first pass of a chunk waits for its own.
+  // Weights that lie outside the device go back there whole.
+  void gather_updated(const Training& training, DataParallelCost& cost) const {
+    const Seconds time = sync_.gather.time;
+    if (weights_away(training, plan_)) {
+      cost.update = time;
+      return;
+    }
+    cost.start = time;
+    if (!plan_.overlap.data_parallel || stack_.exposed_gathers) return;
+    const Cover cover = forward_cover();
+    const double rate = cover.rate;
+    GathersAhead gathers((units_.embedding.gather.time + units_.head.gather.time) / rate);
+    if (shape_.route == Route::both_ways) {
+      pass_both_ways(gathers, rate);
+    } else {
+      UnitSequence units = sequence(&PassTimes::forward, kGather, rate);
+      units.first.gather = units.last.gather = Seconds(0);
+      const Seconds others = (shape_.stages - 1.0) / shape_.chunks * work_.layers.forward;
+      for (const ChunkRun& run : runs_) {
+        take_chunk(run.first, PassWay::forward, units);
+        gathers.pass_in_turn(run.size, units, others);
+      }
+    }
+    cost.start = gathers.late() * rate;
+    cost.gathered = hidden(sync_.gather, cost.start);
+    cost.lost_to_gathers = cover.lost;
+  }
+
+  void reduce_at_end(DataParallelCost& cost) const {
+    cost.end = sync_.reduce.time;
+    if (!plan_.overlap.data_parallel || plan_.no_sync()) return;
+    const Cover cover = reduction_cover();
+    cost.end = left_at_end(cover);
+    cost.reduced = hidden(sync_.reduce, cost.end);
+    cost.lost += cost.reduced * cover.lost;
+  }
+
+ private:
+  using Part = Seconds PassTimes::*;  // null: both halves of a backward pass
+  // What of a unit's traffic goes beside a pass: how often it is gathered, and reduced.
+  struct Moves {
+    double gathers = 0, reductions = 0;
+  };
+  static constexpr Moves kGather{1, 0}, kReduce{0, 1}, kBoth{1, 1};
+
+  // From a stage's first gradient to its last. Before that it, or the stage where a micro-batch
+  // turns back, has run the forward passes that are in flight there; the rest of the way there and
+  // back is as long as what the pipeline adds to m passes (handbook §8). Where the halves of a
+  // backward pass are apart, the first gradient waits for the input gradients of all stages.
+  Seconds behind_first_gradient() const {
+    const int turn = shape_.route == Route::loop ? shape_.stages - 1 : 0;
+    const double before =
+        static_cast<double>(plan_.schedule->chunks_in_flight(shape_, turn)) / shape_.chunks;
+    const Seconds forward = whole(&PassTimes::forward);
+    const Seconds weight = whole(&PassTimes::weight_gradient);
+    const Seconds waits = split_ ? (shape_.stages - 1.0) * weight : Seconds(0);
+    return plan_.microbatches * (forward + whole(nullptr)) - before * forward - waits;
+  }
+
+  // What a pass offers to the communication beside it.
+  Cover cover(Part part, const ExchangeTimes& exchanges, Traffic traffic,
+              const GroupLinks& group) const {
+    const bool some = traffic.time > Seconds(0);
+    const double contending = some ? traffic.contending / traffic.time : 0.0;
+    const double slowdown = stack_.overlap_slowdown * contending;
+    const Seconds all = whole(part);
+    const Seconds copies = part_of(work_.copies, part);
+    const Cover busy = cover_of(all - copies, exchanges, slowdown, data_traffic(traffic, group),
+                                links_, work_.use);
+    if (copies <= Seconds(0)) return busy;
+    // A copy goes on while the pass is slowed. What it then still takes, the links are free.
+    const Seconds done = (all - copies) * busy.rate;
+    const Seconds lost = done * busy.lost;
+    const Seconds beside = done + std::max(Seconds(0), copies - lost);
+    return {beside / all, std::max(Seconds(0), lost - copies) / beside};
+  }
+  static DataTraffic data_traffic(Traffic traffic, const GroupLinks& group) {
+    WireUse use = ring_use(group);
+    if (traffic.time > Seconds(0)) {
+      use.free = traffic.free / traffic.time;
+      use.crossing = traffic.crossing / traffic.time;
+      if (use.crossing > 0) use.rate = std::min(group.inside, group.across / use.crossing);
+    }
+    return {group, use};
+  }
+  Cover forward_cover() const {
+    return cover(&PassTimes::forward, work_.forward, sync_.gather, *gathered_over_);
+  }
+  Cover whole_cover() const {
+    ExchangeTimes exchanges = work_.backward;  // a ring has nothing in weight gradients
+    exchanges.tensor += work_.weight.tensor;
+    exchanges.context += work_.weight.context;
+    exchanges.expert += work_.weight.expert;
+    const bool mostly_reduces = sync_.reduce.time >= sync_.gather.time;
+    return cover(nullptr, exchanges, sync_.gather + sync_.reduce,
+                 mostly_reduces ? *reduced_over_ : *gathered_over_);
+  }
+  Cover reduction_cover() const {
+    if (!split_) return whole_cover();
+    return cover(&PassTimes::weight_gradient, work_.weight, sync_.reduce, *reduced_over_);
+  }
+
+  // Between the last backward passes of a stage's chunks. The last micro-batches pass a chunk
+  // behind those that passed the chunk after it; in a V the first stage has those of the last p
+  // micro-batches left in the chunk on the way out (model/schedule/kinds/zb_v.cpp).
+  Seconds between_chunks() const {
+    const double chunks = shape_.chunks;
+    if (shape_.route == Route::loop) return (shape_.stages - 1) / chunks * work_.layers.backward();
+    if (shape_.route != Route::vee || !stage_.embedding) return Seconds(0);
+    const int left = std::min(shape_.stages, plan_.microbatches);
+    return left / chunks * work_.layers.backward() - 1 / chunks * work_.layers.weight_gradient;
+  }
+
+  // The last micro-batches pass a chunk in a group of p; where each leaves its reductions the last
+  // one finds those of the others.
+  Seconds left_of_group(const UnitSequence& units) const {
+    if (shape_.route != Route::loop || shape_.chunks == 1 || !reduces_every_microbatch(plan_)) {
+      return Seconds(0);
+    }
+    Seconds more;
+    units.for_each([&](const PassUnit& unit, int n) { more += n * (unit.reduce - unit.work); });
+    return (std::min(shape_.stages, plan_.microbatches) - 1) * std::max(Seconds(0), more);
+  }
+
+  // In a V, and where micro-batches go both ways, all stages end at once. Where the next step waits
+  // for nobody, those behind the first have as much longer for their reductions as they began
+  // later: in a V by a forward pass, which waited for its own weights, else by one of each stage
+  // before.
+  Seconds begun_later() const {
+    const bool waits = plan_.optimizer_barrier || !plan_.overlap.data_parallel;
+    if (waits) return Seconds(0);
+    if (shape_.route == Route::both_ways) return from_end() * work_.layers.forward;
+    if (shape_.route != Route::vee || stage_.embedding) return Seconds(0);
+    const Seconds gather = stack_.exposed_gathers ? Seconds(0) : sync_.gather.time;
+    return 1.0 / shape_.chunks * std::max(work_.layers.forward, gather);
+  }
+
+  // Where micro-batches go both ways a stage has two copies of layers. The near one is that of the
+  // way which enters at its end of the pipeline, `from_end` stages before it, and has the
+  // embedding; the far one may have the head (model/schedule/kinds/dualpipe.cpp).
+  int from_end() const { return std::min(work_.stage, shape_.stages - 1 - work_.stage); }
+  int from_middle() const { return shape_.stages / 2 - 1 - from_end(); }
+  enum class Copy { near, far };
+  UnitSequence copy(Part part, Moves moves, double rate, Copy which) const {
+    UnitSequence units = sequence(part, moves, rate);
+    units.layers = (stage_.layers + (which == Copy::near ? 1 : 0)) / 2;
+    units.has_first = units.has_first && which == Copy::near;
+    units.has_last = units.has_last && which == Copy::far;
+    for (PassUnit* end : {&units.first, &units.last}) {  // no longer on average
+      end->work = end->work / share_met(plan_);
+      end->gather = end->gather / share_met(plan_);
+      end->reduce = end->reduce / share_met(plan_);
+    }
+    return units;
+  }
+
+  // The first micro-batch comes by all stages before this one, then more of its way, until that of
+  // the other way is there.
+  void pass_both_ways(GathersAhead& gathers, double rate) const {
+    const Seconds forward = work_.layers.forward;
+    gathers.other_work(from_end() * forward);
+    for (const Copy which : {Copy::near, Copy::far}) {
+      UnitSequence units = copy(&PassTimes::forward, kGather, rate, which);
+      units.first.gather = units.last.gather = Seconds(0);
+      gathers.pass(units);
+      gathers.other_work(2.0 * from_middle() * forward);
+    }
+  }
+
+  // Behind the far copy's last gradients the near one has passes in turn until its own last ones.
+  Seconds left_of_both_ways(Cover cover) const {
+    const Part part = from_end() == 0 ? nullptr : &PassTimes::weight_gradient;
+    const Seconds left = left_of_reductions(backwards(copy(part, kReduce, cover.rate, Copy::far)));
+    const Seconds input = work_.layers.input_gradient;
+    const int inputs =
+        from_end() == 0 ? from_middle() + 1 : std::max(0, from_middle() - (from_end() - 1));
+    const Seconds between = from_middle() * work_.layers.weight_gradient + inputs * input;
+    const UnitSequence near = copy(&PassTimes::weight_gradient, kReduce, cover.rate, Copy::near);
+    return cover.rate * left_of_reductions(backwards(near), std::max(Seconds(0), left - between));
+  }
+
+  // Of the last gradients' reductions, behind the last pass.
+  Seconds left_at_end(Cover cover) const {
+    if (shape_.route == Route::both_ways) {
+      return std::max(Seconds(0), left_of_both_ways(cover) - begun_later());
+    }
+    const Seconds between = between_chunks();
+    const Part part = split_ ? &PassTimes::weight_gradient : nullptr;
+    UnitSequence units = backwards(sequence(part, kReduce, cover.rate));
+    Seconds left;
+    for (std::size_t i = runs_.size(); i-- > 0;) {
+      take_chunk(runs_[i].first, PassWay::backward, units);
+      const Seconds of_group = left_of_group(units);
+      bool settled = false;  // the chunk before left as much as it found
+      for (int passed = 0; passed < runs_[i].size && !settled; ++passed) {
+        const Seconds found = left;
+        const bool is_last = passed == 0 && i + 1 == runs_.size();
+        if (!is_last) left = std::max(Seconds(0), left - between);
+        left = left_of_reductions(units, left) + of_group;
+        settled = left == found;
+      }
+    }
+    return std::max(Seconds(0), left * cover.rate - begun_later());
+  }
+
+  // Weight gradients that the schedule leaves for the end follow each other with nothing between:
+  // what each leaves of its reductions adds up.
+  Seconds left_of_passes_at_end(Cover cover) const {
+    if (!split_) return Seconds(0);
+    const Seconds each = sync_.reduce.time - whole(&PassTimes::weight_gradient) * cover.rate;
+    return (work_.passes_at_end - 1) * std::max(Seconds(0), each) / shape_.chunks;
+  }
+
+  // Without a pipeline every schedule is the same: one chunk, and nothing is gained by splitting.
+  static PipelineShape shape_of(const Plan& plan) {
+    PipelineShape shape = pipeline_shape(plan);
+    if (shape.stages == 1) shape.chunks = 1;
+    return shape;
+  }
+
+  static Seconds part_of(const PassTimes& times, Part part) {
+    return part == nullptr ? times.backward() : times.*part;
+  }
+
+  Seconds whole(Part part) const {
+    return part_of(work_.embedding, part) + part_of(work_.layers, part) + part_of(work_.head, part);
+  }
+
+  // Of all chunks, in the order of a forward pass, messages in the time of the pass beside them.
+  UnitSequence sequence(Part part, Moves moves, double rate) const {
+    const auto unit = [&](Seconds work, const SyncTimes& sync) {
+      return PassUnit{work, moves.gathers * sync.gather.time / rate,
+                      moves.reductions * sync.reduce.time / rate};
+    };
+    UnitSequence units{.has_first = stage_.embedding, .has_last = stage_.head};
+    const double met = share_met(plan_);  // the other way's micro-batches meet the other end
+    const double layers = std::max(1, stage_.layers) * met;
+    units.layer = unit(part_of(work_.layers, part) / layers, layer_);
+    units.unlike = unlike(units.layer, part, moves, rate);
+    if (units.has_first) units.first = unit(part_of(work_.embedding, part), met * units_.embedding);
+    if (units.has_last) units.last = unit(part_of(work_.head, part), met * units_.head);
+    return units;
+  }
+  // UnitSequence::unlike of layers of several kinds: each waits for as much of the messages of its
+  // kind as its work does not hide.
+  Seconds unlike(const PassUnit& mean, Part part, Moves moves, double rate) const {
+    const auto is_held = [](int layers) { return layers > 0; };
+    if (std::ranges::count_if(stage_.kinds, is_held) <= 1) return Seconds(0);
+    const Seconds gather = moves.gathers * units_.experts.gather.time / rate;
+    const Seconds experts = gather + moves.reductions * units_.experts.reduce.time / rate;
+    const int with_experts = std::max(1, layers_with_experts(model_, stage_));
+    const double share = 1.0 / std::max(1, stage_.layers);
+    const Seconds all = mean.gather + mean.reduce;
+    const Seconds dense = all - share * experts;
+    Seconds work, waits;
+    double waiting = 0;  // share of the layers
+    for (std::size_t kind = 0; kind < stage_.kinds.size(); ++kind) {
+      const double of_layers = share * stage_.kinds[kind];
+      const bool moe = layer_kind_at(model_, static_cast<int>(kind)).moe;
+      const Seconds message = dense + (moe ? experts / with_experts : Seconds(0));
+      const Seconds of_kind = part_of(work_.each[kind], part);
+      work += of_layers * of_kind;
+      if (message <= of_kind) continue;
+      waits += of_layers * (message - of_kind);
+      waiting += of_layers;
+    }
+    if (waiting > 0 && waiting < 1) {
+      const Seconds spared =
+          std::min(gather / with_experts, begins_with_attention(part) * work_.before_experts);
+      waits -= std::min(waiting, 1 - waiting) * std::min(waits / waiting, spared);
+    }
+    return waits - std::max(Seconds(0), all - work);
+  }
+  // A forward pass does, and a backward pass that repeats one.
+  double begins_with_attention(Part part) const {
+    if (part == &PassTimes::forward) return 1;
+    return full_recompute_share(recompute_of(plan_, work_.stage), stage_.layers);
+  }
+  // Leaves those of a chunk, which a pass meets this way.
+  void take_chunk(int chunk, PassWay way, UnitSequence& units) const {
+    const bool embedding = stage_.embedding && chunk == 0;
+    const bool head = stage_.head && chunk + 1 == shape_.chunks;
+    units.layers = layers_each_ + (chunk < longer_chunks_ ? 1 : 0);
+    units.has_first = way == PassWay::forward ? embedding : head;
+    units.has_last = way == PassWay::forward ? head : embedding;
+  }
+  // Chunks that follow each other and have the same units: the first, the longer ones, the others,
+  // and the last.
+  struct ChunkRun {
+    int first, size;
+  };
+  void add_runs() {
+    const int last = shape_.chunks - 1;
+    int first = 0;
+    for (const int end : {1, std::clamp(longer_chunks_, 1, std::max(1, last)), last, last + 1}) {
+      if (end > first) runs_.push_back({first, end - first});
+      first = std::max(first, end);
+    }
+  }
+
+  // Experts' weights may come while what stands before them in the first layer is at work, and
+  // their gradients go while what stands behind them in the last one is, if no other reduction is
+  // left.
+  Seconds spared_by_experts(const UnitSequence& units, Moves moves, double rate,
+                            PassWay way) const {
+    const int layers = layers_with_experts(model_, stage_);
+    const bool embedding = way == PassWay::forward ? units.has_first : units.has_last;
+    if (layers == 0 || units.layers == 0 || embedding) return Seconds(0);
+    const double share = 1 / (layers * rate);
+    if (way == PassWay::forward) {
+      return std::min(share * units_.experts.gather.time, work_.before_experts);
+    }
+    if (moves.gathers == 0 || moves.reductions == 0) return Seconds(0);
+    // That of the layer before goes as much sooner; behind the last gather nothing else does.
+    const Seconds before = std::max(Seconds(0), units.layer.reduce - work_.behind_experts);
+    const Seconds free = std::max(Seconds(0), units.layer.work - before);
+    return std::min({share * units_.experts.reduce.time, work_.behind_experts, free});
+  }
+
+  // In the passes of a micro-batch through all chunks.
+  ShownInPass shown_beside(Part part, Moves moves, double rate, PassWay way) const {
+    const auto in_pass = [&](const UnitSequence& units) {
+      const Seconds sooner = spared_by_experts(units, moves, rate, way);
+      ShownInPass shown = shown_in_pass(units);
+      shown.all -= sooner;
+      shown.at_ends -= sooner;
+      return shown;
+    };
+    ShownInPass seen;
+    if (shape_.route == Route::both_ways) {  // in half of the passes each
+      for (const Copy which : {Copy::near, Copy::far}) {
+        const UnitSequence units = copy(part, moves, rate, which);
+        seen += share_met(plan_) * in_pass(way == PassWay::backward ? backwards(units) : units);
+      }
+      return seen;
+    }
+    UnitSequence units = sequence(part, moves, rate);
+    if (way == PassWay::backward) units = backwards(units);
+    for (const ChunkRun& run : runs_) {
+      take_chunk(run.first, way, units);
+      seen += run.size * in_pass(units);
+    }
+    return seen;
+  }
+
+  void add(DataParallelCost& cost, Part part, Moves moves, const Cover& cover, PassWay way) const {
+    const Traffic all =
+        share_met(plan_) * (moves.gathers * sync_.gather + moves.reductions * sync_.reduce);
+    ShownInPass seen{all.time, Seconds(0)};
+    if (plan_.overlap.data_parallel) {
+      seen = shown_beside(part, moves, cover.rate, way);
+      seen.all *= cover.rate;
+      seen.all += hidden(all, seen.all) * cover.lost;
+      seen.at_ends *= cover.rate;
+    }
+    (part == nullptr ? cost.microbatch.input_gradient : cost.microbatch.*part) += seen.all;
+    // Weight gradients of their own are on no micro-batch's way.
+    if (part != &PassTimes::weight_gradient) cost.at_ends += seen.at_ends;
+  }
+
+  // A sharding group's sums go on between groups, where links are slower: those are on the way for
+  // longer as soon as they leave a domain that the group does not.
+  void add_links() {
+    const Seconds experts = (units_.experts.gather + units_.experts.reduce).time;
+    if (2 * experts > (sync_.gather + sync_.reduce).time) {
+      gathered_over_ = reduced_over_ = &links_.expert_data;
+      return;
+    }
+    const GroupLinks& shard = links_.dense_shard;
+    const GroupLinks& replica = links_.dense_replica;
+    gathered_over_ = plan_.zero_stage == 0 ? &links_.dense_gradient : &shard;
+    reduced_over_ = gathered_over_;
+    const bool between = replica.domains > 1 && shard.domains == 1;
+    if (plan_.zero_stage > 0 && replica.size > 1 && (shard.size == 1 || between)) {
+      reduced_over_ = &replica;
+    }
+  }
+
+  static Seconds hidden(Traffic traffic, Seconds left) {
+    return std::max(Seconds(0), traffic.time - left);
+  }
+
+  const Plan& plan_;
+  const PlanLinks& links_;
+  const Transformer& model_;
+  const Stack& stack_;
+  const StageParameters& stage_;
+  const StageWork& work_;
+  PipelineShape shape_;
+  bool split_;
+  int layers_each_ = 0, longer_chunks_ = 0;  // of the stage's chunks, the longer ones first
+  InlineVector<ChunkRun, 4> runs_;
+  StageSync units_;
+  SyncTimes sync_;   // of all
+  SyncTimes layer_;  // of each
+  // Of the greater part of the traffic.
+  const GroupLinks* gathered_over_ = nullptr;
+  const GroupLinks* reduced_over_ = nullptr;
+};
+
+}  // namespace
+
+DataParallelCost data_parallel_cost(const PreparedJob& job, const Plan& plan,
+                                    const PlanLinks& links, const StageParameters& stage,
+                                    const StageWork& work, PricedMessages& prices) {
+  const StageOverlap overlap(job, plan, links, stage, work, prices);
+  DataParallelCost cost;
+  if (plan.held_zero_stage() >= 3) {
+    cost = overlap.fetched_for_every_pass();
+  } else {
+    if (reduces_every_microbatch(plan)) cost = overlap.reduced_in_every_pass();
+    overlap.gather_updated(job.job.training, cost);
+    if (!reduces_every_microbatch(plan)) overlap.reduce_at_end(cost);
+  }
+  // Behind all of the stage's own reductions, wherever those end.
+  const Seconds copies = time_between_copies(job, plan, links, stage);
+  cost.end += copies;
+  cost.queued += copies;
+  return cost;
+}
+
+ParameterTraffic parameter_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
+                                   const StageParameters& stage) {
+  PricedMessages prices(links);
+  const StageSync sync = stage_sync(job, plan, links, stage, prices);
+  const SyncTimes all = sync.all();
+  const SyncTimes experts =
+      1.0 / std::max(1, layers_with_experts(job.job.model, stage)) * sync.experts;
+  return {all.gather.time, all.reduce.time, experts.gather.time, experts.reduce.time};
+}
+
+}  // namespace trainyard

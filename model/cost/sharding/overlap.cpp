@@ -1,0 +1,210 @@
+#include "model/cost/sharding/overlap.h"
+
+namespace trainyard {
+
+namespace {
+
+// What is left behind `more` units like the one that left `left`, its own reduction among it: each
+// adds to it, or takes from it down to a reduction, the same.
+Seconds left_behind(Seconds left, const PassUnit& unit, int more) {
+  return std::max(unit.reduce, left + more * (unit.reduce - unit.work));
+}
+
+}  // namespace
+
+Seconds left_of_reductions(const UnitSequence& units, Seconds before) {
+  Seconds left = before;
+  units.for_each([&](const PassUnit& unit, int count) {
+    left = std::max(Seconds(0), left - unit.work) + unit.reduce;
+    left = left_behind(left, unit, count - 1);
+  });
+  return left;
+}
+
+void GathersAhead::pass(const UnitSequence& units) {
+  // How late the units of a row are goes up or down in equal steps: its ends tell the most.
+  units.for_each([this](const PassUnit& unit, int count) {
+    const Seconds first = gathered_ + unit.gather - worked_;
+    gathered_ += count * unit.gather;
+    worked_ += count * unit.work;
+    late_ = std::max({late_, first, gathered_ - worked_ + unit.work});
+  });
+}
+
+void GathersAhead::pass_in_turn(int times, const UnitSequence& units, Seconds other) {
+  const auto once = [&] {
+    pass(units);
+    other_work(other);
+  };
+  once();
+  if (times == 1) return;
+  // From one to the next everything is as much later or sooner: the first or the last is the
+  // latest.
+  const int between = times - 2;
+  units.for_each([&](const PassUnit& unit, int count) {
+    gathered_ += between * count * unit.gather;
+    worked_ += between * count * unit.work;
+  });
+  worked_ += between * other;
+  once();
+}
+
+ShownInPass operator*(double times, ShownInPass shown) {
+  return {times * shown.all, times * shown.at_ends};
+}
+
+namespace {
+
+class PassWithMessages {
+ public:
+  void begin(const PassUnit& unit) {
+    first_gather_ = unit.gather;
+    before_ = unit;
+  }
+  void add(const PassUnit& unit) {
+    // Beside the unit before this one: what was left to reduce, then this one's gather.
+    const bool gathers = unit.gather > Seconds(0);
+    if (gathers) waited_ += std::max(Seconds(0), left_ + unit.gather - before_.work);
+    left_ = gathers ? Seconds(0) : std::max(Seconds(0), left_ - before_.work);
+    left_ += before_.reduce;
+    before_ = unit;
+  }
+  // `more` units behind two of the same.
+  void add_alike(int more) {
+    if (before_.gather > Seconds(0)) {
+      waited_ += more * std::max(Seconds(0), left_ + before_.gather - before_.work);
+    } else {
+      left_ = left_behind(left_, before_, more);
+    }
+  }
+  ShownInPass shown() const {
+    const Seconds tail = std::max(Seconds(0), left_ - before_.work) + before_.reduce;
+    return {first_gather_ + waited_ + tail, first_gather_ + tail};
+  }
+
+ private:
+  Seconds first_gather_, waited_;
+  Seconds left_;  // of reductions, where the last unit begins
+  PassUnit before_;
+};
+
+}  // namespace
+
+ShownInPass shown_in_pass(const UnitSequence& units) {
+  PassWithMessages pass;
+  bool is_first = true;
+  units.for_each([&](const PassUnit& unit, int count) {
+    is_first ? pass.begin(unit) : pass.add(unit);
+    if (count > 1) pass.add(unit);
+    if (count > 2) pass.add_alike(count - 2);
+    is_first = false;
+  });
+  ShownInPass shown = pass.shown();
+  shown.all += std::max(0, units.layers - 1) * units.unlike;
+  return shown;
+}
+
+namespace {
+
+// What becomes of an exchange and of communication beside it while both are at work: how much
+// longer the one takes, and how fast the other goes on.
+struct Together {
+  double stretch = 1, pace = 1;
+};
+
+// Rates are of the member that sends most. Flows on a link of `capacity` have equal rates, unless
+// one is held up elsewhere: then the other has the rest.
+struct SharedLink {
+  BytesPerSecond capacity;
+  BytesPerSecond data, exchange;              // alone
+  double data_share = 1, exchange_share = 1;  // of a member's bytes that go over the link
+  Together together() const {
+    const BytesPerSecond fair = capacity / (data_share + exchange_share);
+    if (exchange <= fair) {
+      const BytesPerSecond left = (capacity - exchange_share * exchange) / data_share;
+      return {1, std::min(1.0, left / data)};
+    }
+    if (data <= fair) {
+      const BytesPerSecond left = (capacity - data_share * data) / exchange_share;
+      return {std::max(1.0, exchange / left), 1};
+    }
+    return {exchange / fair, fair / data};
+  }
+};
+
+// Per member, of the links that both use: an exchange that stays below a leaf is not on its
+// uplinks, whatever they leave the parameters' traffic.
+BytesPerSecond shared_capacity(const GroupLinks& data, const GroupLinks& exchange) {
+  return exchange.narrow_levels < data.narrow_levels ? data.way_out : data.across;
+}
+
+Together at_work(const DataTraffic& data, const GroupLinks& exchange, const WireUse& use) {
+  if (data.group.size <= 1 || exchange.size <= 1) return {};
+  const bool crosses = data.group.domains > 1;
+  if (exchange.domains > 1) {
+    if (!crosses) return {};
+    const Together across = SharedLink{.capacity = shared_capacity(data.group, exchange),
+                                       .data = data.use.rate,
+                                       .exchange = use.rate,
+                                       .data_share = data.use.crossing,
+                                       .exchange_share = use.crossing}
+                                .together();
+    const double data_inside = 1 - data.use.crossing;
+    const double exchange_inside = 1 - use.crossing;
+    if (data_inside <= 0 || exchange_inside <= 0) return across;
+    // What stays inside has links there that may be the slower ones.
+    const Together inside = SharedLink{.capacity = data.group.inside,
+                                       .data = data.use.rate,
+                                       .exchange = use.rate,
+                                       .data_share = data_inside,
+                                       .exchange_share = exchange_inside}
+                                .together();
+    return {std::max(across.stretch, inside.stretch), std::min(across.pace, inside.pace)};
+  }
+  if (crosses && data.group.ranks_per_domain == 1) return {};
+  return SharedLink{.capacity = data.group.inside, .data = data.use.rate, .exchange = use.rate}
+      .together();
+}
+
+// Communication that leaves links free for a share of its time meets an exchange in the rest only,
+// which takes as much longer as it then goes slower.
+Together some_of_the_time(Together moving, double free) {
+  const double cycle = free + (1 - free) / moving.pace;
+  const double met = (cycle - free) / cycle;
+  return {1 / (1 - met + met / moving.stretch), 1 / cycle};
+}
+
+}  // namespace
+
+Cover cover_of(Seconds time, const ExchangeTimes& exchanges, double slowdown,
+               const DataTraffic& data, const PlanLinks& links, const ExchangeUse& use) {
+  if (time <= Seconds(0)) return {};
+  const Seconds kernels = time - exchanges.total();
+  const double pace = 1 / std::max(0.01, 1 - slowdown);  // beside kernels
+  Seconds done = kernels * pace;
+  Seconds lost = done - kernels;
+  const auto add = [&](Seconds exchange, const GroupLinks& group, const WireUse& of) {
+    if (exchange <= Seconds(0)) return;
+    const Together together = some_of_the_time(at_work(data, group, of), data.use.free);
+    const Seconds moving = exchange * (1 - of.free);
+    done += exchange * of.free + moving * (together.stretch * together.pace);
+    lost += moving * (together.stretch - 1);
+  };
+  add(exchanges.tensor, links.tensor, use.tensor);
+  add(exchanges.context, links.context, use.context);
+  add(exchanges.expert, links.expert, use.expert);
+  if (exchanges.ring_hidden > Seconds(0)) {
+    // It takes longer: as far as the blocks beside it do not, the pass does.
+    const Together together =
+        some_of_the_time(at_work(data, links.context, use.context), data.use.free);
+    const Seconds moving = exchanges.ring_hidden * (1 - use.context.free);
+    const Seconds longer = moving * (together.stretch - 1);
+    const Seconds spared = std::min(longer, exchanges.ring_spare);
+    done += moving * (together.stretch * together.pace) - (moving + spared) * pace;
+    lost += longer - spared;
+  }
+  if (done <= Seconds(0)) return {};
+  return {done / time, lost / done};
+}
+
+}  // namespace trainyard

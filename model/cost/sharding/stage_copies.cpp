@@ -1,0 +1,48 @@
+#include "model/cost/sharding/stage_copies.h"
+
+#include <algorithm>
+
+#include "model/cost/sharding/shard_divisors.h"
+
+namespace trainyard {
+namespace {
+
+// One rank of each of two stages that are far from each other.
+GroupLinks pair_of_stages(const PlanLinks& links) {
+  GroupLinks pair = links.pipeline;
+  pair.size = 2;
+  pair.ranks_per_domain = pair.domains > 1 ? 1 : 2;
+  pair.domains = std::min(pair.domains, 2);
+  pair.crowding = {};
+  return pair;
+}
+
+// The other copy of a stage's layers is on the stage that mirrors it: gradients (what is left of
+// them behind ZeRO's reduction) are added up between the two.
+Seconds mirror_time(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
+                    const StageParameters& stage) {
+  if (plan.schedule->route != Route::both_ways) return Seconds(0);
+  const double kept = plan.zero_stage == 0 ? stage.dense + stage.experts
+                                           : stage.dense / dense_divisors(plan).optimizer +
+                                                 stage.experts / expert_divisors(plan).optimizer;
+  const Bytes gradients(kept * reduced_gradient_bytes(job.job.training));
+  return collective_time(CollectiveOperation::all_reduce, pair_of_stages(links), gradients, links);
+}
+
+// Both ends of a pipeline hold a shared embedding; their gradients are added up.
+Seconds tied_embedding_time(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
+                            const StageParameters& stage) {
+  if (stage.tied_embedding <= 0) return Seconds(0);
+  const double held = stage.tied_embedding / dense_divisors(plan).gradients;
+  const Bytes gradients(held * reduced_gradient_bytes(job.job.training));
+  return collective_time(CollectiveOperation::all_reduce, pair_of_stages(links), gradients, links);
+}
+
+}  // namespace
+
+Seconds time_between_copies(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
+                            const StageParameters& stage) {
+  return tied_embedding_time(job, plan, links, stage) + mirror_time(job, plan, links, stage);
+}
+
+}  // namespace trainyard

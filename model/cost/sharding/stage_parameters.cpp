@@ -1,0 +1,106 @@
+#include "model/cost/sharding/stage_parameters.h"
+
+#include <algorithm>
+
+#include "model/schedule/schedule.h"
+#include "model/workload/operators.h"
+
+namespace trainyard {
+namespace {
+
+// Dense parameters of one layer on one rank: sharded tensors over t, KV heads at most g-fold.
+double dense_parameters(const LayerParameters& layer, const Plan& plan, int kv_heads) {
+  const double t = plan.tensor_parallel;
+  const double kv_shards = std::min(t, static_cast<double>(std::max(kv_heads, 1)));
+  return (layer.attention_sharded + layer.mlp_sharded + layer.mtp_projection) / t +
+         layer.kv_sharded / kv_shards + layer.replicated;
+}
+
+double expert_parameters(const LayerParameters& layer, const Plan& plan) {
+  return (layer.experts / plan.expert_tensor_parallel + layer.expert_biases) / plan.expert_parallel;
+}
+
+double vocabulary_matrix(const PreparedJob& job, const Plan& plan) {
+  const auto padded = padded_vocabulary(job.job.model.vocabulary, plan.tensor_parallel);
+  return static_cast<double>(padded) * job.job.model.hidden_size / plan.tensor_parallel;
+}
+
+// What the stage's chunks of layers hold. Under Route::both_ways that is two chunks, the second a
+// copy of the layers of another stage.
+void hold_chunks(const PreparedJob& job, const LayersOfChunks& layers, PipelineShape shape,
+                 int stage, StageParameters& out) {
+  const int chunks = chunks_held(shape);
+  const int last = layer_chunks(shape) - 1;
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    const int position = layer_chunk_of(shape, {stage, chunk});
+    out.layers += layers[position];
+    if (position == 0) out.embedding = true;
+    if (position == last) out.head = true;
+    if (job.only_kind) continue;
+    const LayerCounts counts = job.layers_between(layers.before(position), layers[position]);
+    for (std::size_t kind = 0; kind < counts.size(); ++kind) out.kinds[kind] += counts[kind];
+  }
+}
+
+// The same where all layers are of one kind and micro-batches go in a loop.
+void hold_layers_of_one_kind(const LayersOfChunks& layers, PipelineShape shape, int stage,
+                             StageParameters& out) {
+  out.embedding = stage == 0;
+  out.head = stage + 1 == shape.stages;
+  out.layers = layers.of_stage(stage);
+}
+
+void hold(const PreparedJob& job, const LayersOfChunks& layers, PipelineShape shape, int stage,
+          StageParameters& out) {
+  if (job.only_kind && shape.route == Route::loop) {
+    hold_layers_of_one_kind(layers, shape, stage, out);
+  } else {
+    hold_chunks(job, layers, shape, stage, out);
+  }
+  if (job.only_kind) out.kinds[static_cast<std::size_t>(index_of(*job.only_kind))] = out.layers;
+  if (out.head) out.kinds[kMtpKind] = job.job.model.mtp_layers;
+  out.layers += out.kinds[kMtpKind];
+}
+
+void add_ends(const PreparedJob& job, const Plan& plan, std::vector<StageParameters>& stages) {
+  const bool tied = job.job.model.tied_embeddings;
+  const bool shared = shares_embedding(job.job.model);
+  const double matrix = vocabulary_matrix(job, plan);
+  for (StageParameters& stage : stages) {
+    if (stage.embedding) stage.embedding_matrix = matrix + job.end_parameters.positions;
+    // A tied head on a stage of its own needs a copy of the embedding.
+    if (stage.head && !(tied && stage.embedding)) stage.head_matrix = matrix;
+    // So do MTP layers, unless the head is one.
+    if (stage.head && !stage.embedding && shared && !tied) stage.head_matrix += matrix;
+    if (stage.head) stage.final_norm = job.end_parameters.final_norm;
+    stage.dense += stage.of_ends();
+    if (shared && stage.embedding != stage.head) stage.tied_embedding = matrix;
+  }
+}
+
+}  // namespace
+
+void stage_parameters(const PreparedJob& job, const Plan& plan, std::vector<StageParameters>& out) {
+  out.assign(static_cast<std::size_t>(plan.pipeline_parallel), StageParameters{});
+  const PipelineShape shape = pipeline_shape(plan);
+  const LayersOfChunks layers(plan, job.job.model.layers);
+  for (int stage = 0; stage < shape.stages; ++stage) {
+    hold(job, layers, shape, stage, out[static_cast<std::size_t>(stage)]);
+  }
+  const LayerCounts all = job.all_layers();
+  for (std::size_t kind = 0; kind < kLayerKinds; ++kind) {
+    if (all[kind] == 0) continue;
+    const LayerParameters& layer = job.layer_parameters[kind];
+    const double dense = dense_parameters(layer, plan, job.job.model.kv_heads);
+    const double experts = expert_parameters(layer, plan);
+    for (StageParameters& stage : out) {
+      if (stage.kinds[kind] == 0) continue;
+      stage.dense += stage.kinds[kind] * dense;
+      stage.experts += stage.kinds[kind] * experts;
+      stage.largest_layer = std::max(stage.largest_layer, dense + experts);
+    }
+  }
+  add_ends(job, plan, out);
+}
+
+}  // namespace trainyard

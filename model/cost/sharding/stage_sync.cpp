@@ -1,0 +1,123 @@
+#include "model/cost/sharding/stage_sync.h"
+
+#include <algorithm>
+
+namespace trainyard {
+namespace {
+
+using enum CollectiveOperation;
+
+// The groups that reduce and shard one class of parameters (dense or expert).
+struct ParameterClass {
+  const GroupLinks* reduce = nullptr;   // all ranks that hold a copy
+  const GroupLinks* shard = nullptr;    // those that share one copy of the states
+  const GroupLinks* replica = nullptr;  // across sharding groups; null: one group
+};
+
+struct Classes {
+  ParameterClass dense, expert;
+};
+
+Classes classes(const PlanLinks& links) {
+  return {{&links.dense_gradient, &links.dense_shard, &links.dense_replica},
+          {&links.expert_data, &links.expert_data, nullptr}};
+}
+
+// `like`: links are used as by this one, of other bytes.
+Traffic traffic(CollectiveOperation operation, const GroupLinks& group, Bytes message, int pieces,
+                PricedMessages& prices, const Traffic* like) {
+  const CollectiveCost cost = prices.cost(operation, group, message);
+  WireUse use;
+  if (like == nullptr) {
+    use = wire_use(operation, group, message, cost);
+  } else if (like->time > Seconds(0)) {
+    use = {.free = like->free / like->time, .crossing = like->crossing / like->time};
+  }
+  const double contending = contending_share(operation, group, message, cost);
+  return pieces *
+         Traffic{cost.time, cost.time * contending, cost.time * use.free, cost.time * use.crossing};
+}
+
+// `pieces` messages share the bytes.
+struct Held {
+  double parameters = 0;
+  int pieces = 1;
+};
+
+// Reduction of gradients and gathering of parameters, once each.
+SyncTimes sync_times(const PreparedJob& job, const Plan& plan, PricedMessages& prices,
+                     const ParameterClass& group, Held held, const SyncTimes* like = nullptr) {
+  const auto [parameters, pieces] = held;
+  if (parameters <= 0) return {};
+  const Training& training = job.job.training;
+  const Bytes gradients(parameters * reduced_gradient_bytes(training) / pieces);
+  const Bytes weights(parameters * training.precision.weight_bytes / pieces);
+  const Traffic* gathers = like == nullptr ? nullptr : &like->gather;
+  const Traffic* reductions = like == nullptr ? nullptr : &like->reduce;
+  if (plan.zero_stage == 0) {
+    return {{}, traffic(all_reduce, *group.reduce, gradients, pieces, prices, reductions)};
+  }
+  SyncTimes times{traffic(all_gather, *group.shard, weights, pieces, prices, gathers),
+                  traffic(reduce_scatter, *group.shard, gradients, pieces, prices, reductions)};
+  if (group.replica != nullptr) {
+    const Bytes shard = gradients / group.shard->size;
+    times.reduce =
+        times.reduce + traffic(all_reduce, *group.replica, shard, pieces, prices, reductions);
+  }
+  return times;
+}
+
+// A matrix that several units share, embedding, tied head and MTP layers, on a stage of a pipeline:
+// passes that are apart meet them, so that it comes for each of the others, and its gradient goes,
+// once more.
+double moved_again(const PreparedJob& job, const Plan& plan, const StageParameters& stage) {
+  const Transformer& model = job.job.model;
+  if (plan.held_zero_stage() < 2 || !stage.head || plan.pipeline_parallel == 1) return 0;
+  const int users =
+      (stage.embedding ? 1 : 0) + (model.tied_embeddings ? 1 : 0) + (model.mtp_layers > 0 ? 1 : 0);
+  const double matrix =
+      stage.embedding ? stage.embedding_matrix - job.end_parameters.positions : stage.head_matrix;
+  return std::max(0, users - 1) * matrix;
+}
+
+}  // namespace
+
+int layers_with_experts(const Transformer& model, const StageParameters& stage) {
+  if (stage.experts == 0) return 0;
+  int layers = 0;
+  for (int kind = 0; kind < kLayerKinds; ++kind) {
+    if (layer_kind_at(model, kind).moe) layers += stage.kinds[static_cast<std::size_t>(kind)];
+  }
+  return layers;
+}
+
+StageSync stage_sync(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
+                     const StageParameters& stage, PricedMessages& prices) {
+  const Classes both = classes(links);
+  const auto dense = [&](double parameters, int pieces, const SyncTimes* like = nullptr) {
+    return sync_times(job, plan, prices, both.dense, {parameters, pieces}, like);
+  };
+  const auto experts = [&](int pieces) {
+    return sync_times(job, plan, prices, both.expert, {stage.experts, std::max(1, pieces)});
+  };
+  StageSync sync;
+  if (plan.overlap.data_parallel || plan.held_zero_stage() >= 3) {
+    const double layers = stage.dense - stage.embedding_matrix - stage.head_matrix;
+    sync.layers = dense(layers, std::max(1, stage.layers));
+    sync.embedding = dense(stage.embedding_matrix, 1, &sync.layers);
+    sync.head = dense(stage.head_matrix, 1, &sync.layers);
+    sync.experts = experts(layers_with_experts(job.job.model, stage));
+    sync.layers = sync.layers + sync.experts;
+  } else {
+    sync.experts = experts(1);
+    sync.layers = dense(stage.dense, 1) + sync.experts;
+  }
+  if (const double again = moved_again(job, plan, stage); again > 0) {
+    SyncTimes more = dense(again, 1, &sync.layers);
+    if (plan.held_zero_stage() == 2) more.gather = {};
+    sync.head = stage.head_matrix > 0 ? sync.head + more : more;
+  }
+  return sync;
+}
+
+}  // namespace trainyard
