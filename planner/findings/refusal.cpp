@@ -386,8 +386,8 @@ std::optional<Error> refused_of(const PreparedJob& job, const Space& space, cons
   return refused_beside(job, key, named, naming_none(space));
 }
 
-// Where leaving any one key out is not enough: the first that is not legal beside those named before
-// it, of keys that are named one after the other, those that are blamed last first.
+// Where leaving any one key out is not enough: keys are named one after the other, those that are
+// blamed last first, and the first that is not legal beside those before it is refused.
 std::optional<Error> refused_in_turn(const PreparedJob& job, const Space& space,
                                      const std::vector<Key>& keys) {
   Space left = space, before = naming_none(space);
