@@ -17,6 +17,15 @@ GroupLinks pair_of_stages(const PlanLinks& links) {
   return pair;
 }
 
+// The first stage and the last: of a domain's ranks only those of one stage send, as where each of
+// a pipeline passes a message on.
+GroupLinks ends_of_pipeline(const PlanLinks& links) {
+  GroupLinks ends = pair_of_stages(links);
+  ends.across = links.pipeline.passing;
+  ends.across_all_to_all = links.pipeline.passing;
+  return ends;
+}
+
 // The other copy of a stage's layers is on the stage that mirrors it: gradients (what is left of
 // them behind ZeRO's reduction) are added up between the two.
 Seconds mirror_time(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
@@ -35,7 +44,8 @@ Seconds tied_embedding_time(const PreparedJob& job, const Plan& plan, const Plan
   if (stage.tied_embedding <= 0) return Seconds(0);
   const double held = stage.tied_embedding / dense_divisors(plan).gradients;
   const Bytes gradients(held * reduced_gradient_bytes(job.job.training));
-  return collective_time(CollectiveOperation::all_reduce, pair_of_stages(links), gradients, links);
+  return collective_time(CollectiveOperation::all_reduce, ends_of_pipeline(links), gradients,
+                         links);
 }
 
 }  // namespace
