@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "executor/cuda/cuda_backend.h"
+#include "executor/transport/transport.h"
 #include "model/program/lower.h"
 #include "tests/gpu/emulated/runtime.h"
 #include "tests/gpu/silent.h"

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "model/plan/dealt_layers.h"
+#include "model/schedule/schedule.h"
 
 namespace trainyard {
 namespace {
