@@ -17,7 +17,7 @@ class HostExchange final : public TimedExchange {
         bytes_(all_.size() * sizeof(float), '\0'),
         parts_(static_cast<std::size_t>(transport.ranks()), count / transport.ranks()) {}
 
-  Expected<double> once() override {
+  Expected<double> time_of_one(int) override {
     const auto begin = TimingClock::now();
     if (auto done = exchanged(); !done) return tl::unexpected(done.error());
     return seconds_since(begin);

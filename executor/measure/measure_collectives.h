@@ -23,14 +23,18 @@ struct GroupSamples {
   bool staged = false;          // ranks share a device: through the host's memory
 };
 
-// One operation on so many floats, by all members of a group together: how long it took, in s.
+// One operation on so many floats, by all members of a group together.
 class TimedExchange {
  public:
   TimedExchange() = default;
   TimedExchange(const TimedExchange&) = delete;
   TimedExchange& operator=(const TimedExchange&) = delete;
   virtual ~TimedExchange() = default;
-  virtual Expected<double> once() = 0;
+  // How long one takes of so many in a row, in s; 1 … most_in_a_row().
+  virtual Expected<double> time_of_one(int in_a_row) = 0;
+  // More than one where it runs after it was handed over: handing it over is hidden behind the one
+  // before, as it is in a step, and the first one connects the ranks.
+  virtual int most_in_a_row() const { return 1; }
 };
 
 // The first so many ranks, and how a backend's numbers go between them.

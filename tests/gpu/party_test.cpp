@@ -23,10 +23,27 @@ TEST(DeviceParty, TimesEveryOperationThatIsMeasured) {
                                CollectiveOperation::reduce_scatter, CollectiveOperation::all_to_all,
                                CollectiveOperation::broadcast, CollectiveOperation::send}) {
     for (const int count : {256, 1024}) {
-      const auto took = (*group)->exchange(operation, count)->once();
+      const auto took = (*group)->exchange(operation, count)->time_of_one(1);
       ASSERT_TRUE(took) << took.error().message;
       EXPECT_GT(*took, 0);
     }
+  }
+}
+
+// A rank that has a device for itself speaks NCCL, which is handed over and runs later.
+TEST(DeviceParty, TimesSeveralInARowByNccl) {
+  const auto all = make_single_rank_transport();
+  const auto party = make_device_party(*all, [](int) { return make_single_rank_transport(); });
+  ASSERT_TRUE(party) << party.error().message;
+  EXPECT_FALSE((*party)->shared());
+  const auto group = (*party)->party().group(1);
+  ASSERT_TRUE(group) << group.error().message;
+  const auto exchange = (*group)->exchange(CollectiveOperation::all_reduce, 256);
+  ASSERT_GT(exchange->most_in_a_row(), 1);
+  for (const int in_a_row : {1, exchange->most_in_a_row()}) {
+    const auto took = exchange->time_of_one(in_a_row);
+    ASSERT_TRUE(took) << took.error().message;
+    EXPECT_GT(*took, 0);
   }
 }
 

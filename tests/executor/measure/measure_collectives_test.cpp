@@ -1,11 +1,12 @@
-// What arithmetic and an exchange throw while they are measured beside each other, on two threads
-// of one rank: it reaches whoever measures.
+// What of an exchange's time is measured, and what arithmetic and an exchange throw while they are
+// measured beside each other, on two threads of one rank: it reaches whoever measures.
 #include "executor/measure/measure_collectives.h"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <stdexcept>
+#include <utility>
 
 namespace trainyard {
 namespace {
@@ -15,13 +16,27 @@ using Act = std::function<void()>;
 class ActingExchange final : public TimedExchange {
  public:
   explicit ActingExchange(const Act& act) : act_(act) {}
-  Expected<double> once() override {
+  Expected<double> time_of_one(int) override {
     act_();
     return 1e-3;
   }
 
  private:
   const Act& act_;
+};
+
+// 10 us, after 40 us in which the first of several in a row is handed over to an idle device, and
+// the first of all half a second in which the ranks connect.
+class LaterExchange final : public TimedExchange {
+ public:
+  Expected<double> time_of_one(int in_a_row) override {
+    const double first = std::exchange(connected_, true) ? 40e-6 : 0.5;
+    return 10e-6 + first / in_a_row;
+  }
+  int most_in_a_row() const override { return 20; }
+
+ private:
+  bool connected_ = false;
 };
 
 class LoneGroup final : public CalibrationGroup {
@@ -47,6 +62,39 @@ Expected<GroupSamples> measured(const Act& multiplies, const Act& exchanges) {
     return 1e-3;
   };
   return measure_collectives({*all, 1, party, [](double) {}}, Seconds(0.1));
+}
+
+class LaterGroup final : public CalibrationGroup {
+ public:
+  explicit LaterGroup(std::unique_ptr<Transport> host) : host_(std::move(host)) {}
+  Transport& host() override { return *host_; }
+  std::unique_ptr<TimedExchange> exchange(CollectiveOperation, int) override {
+    return std::make_unique<LaterExchange>();
+  }
+
+ private:
+  std::unique_ptr<Transport> host_;
+};
+
+// A budget that connecting exceeds at once.
+TEST(MeasuredCollectives, LeaveOutConnectingAndHandingOver) {
+  Plan plan;
+  plan.data_parallel = 2;
+  const RankLayout layout(plan, 1);
+  const auto all = make_stand_in_transport(layout, 0);
+  CalibrationParty party{.sizes = 2};
+  party.group = [&](int) {
+    return std::make_unique<LaterGroup>(make_stand_in_transport(layout, 0));
+  };
+  party.product = [] { return 1e-3; };
+  const auto samples = measure_collectives({*all, 2, party, [](double) {}}, Seconds(0.1));
+  ASSERT_TRUE(samples) << samples.error().message;
+  ASSERT_EQ(samples->collectives.size(), 2 * 6U);
+  for (const TimedCollective& of : samples->collectives) {
+    const double ways = of.sample.operation == CollectiveOperation::send ? 2 : 1;
+    EXPECT_NEAR(ways * of.sample.time.value(), 12e-6, 1e-9);
+    EXPECT_GE(of.timing.runs, 5);
+  }
 }
 
 // Every product takes 1 ms, beside an exchange and without: nothing is lost.
