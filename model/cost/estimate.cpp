@@ -225,6 +225,13 @@ bool differs_by_place(const Plan& plan) {
          (reduces_behind_passes(plan) && last_passes);
 }
 
+// Whether the same recomputation may repeat others of the same layers: they come in another order,
+// or lie in other chunks.
+bool repeats_by_order(const PreparedJob& job, const Plan& plan, Recompute recompute) {
+  const bool in_chunks = plan.virtual_stages > 1 && !plan.layers_per_stage.empty();
+  return repeats_some(recompute) && (!job.only_kind || in_chunks);
+}
+
 // Between the ends of a pipeline most stages hold the same layers and send over the same links:
 // only their activations differ.
 bool repeats_previous(const PreparedJob& job, const Plan& plan, const PipelineSends& sends,
@@ -232,7 +239,9 @@ bool repeats_previous(const PreparedJob& job, const Plan& plan, const PipelineSe
   const auto stage = static_cast<int>(index);
   if (index <= 1 || index + 1 >= out.stages.size() || differs_by_place(plan)) return false;
   if (!(out.held[index].kinds == out.held[index - 1].kinds)) return false;
-  if (!(recompute_of(plan, stage) == recompute_of(plan, stage - 1))) return false;
+  const Recompute recompute = recompute_of(plan, stage);
+  if (!(recompute == recompute_of(plan, stage - 1))) return false;
+  if (repeats_by_order(job, plan, recompute)) return false;
   const PipelineShape shape = pipeline_shape(plan);
   const auto splits = [&](int of) { return plan.schedule->chunks_between_halves(shape, of) > 0; };
   const auto sent = [&](int by) {

@@ -1,5 +1,6 @@
 #include "model/plan/dealt_layers.h"
 
+#include <algorithm>
 #include <cstddef>
 
 namespace trainyard {
@@ -18,6 +19,11 @@ int dealt_layers(std::span<const int> chunks, int chunk, int count) {
     left -= in_turn;
   }
   return dealt;
+}
+
+int layers_behind(int smallest, int chunks, int count) {
+  const int most_dealt = (count + chunks - 1) / chunks;
+  return std::max(0, smallest - most_dealt);
 }
 
 }  // namespace trainyard

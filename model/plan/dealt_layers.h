@@ -10,4 +10,8 @@ namespace trainyard {
 // How many of `count` layers fall to `chunk`, where the chunks of a stage have so many each.
 int dealt_layers(std::span<const int> chunks, int chunk, int count);
 
+// At least so many layers lie behind those of `count` in each chunk that has some of them, where
+// the smallest of so many chunks has so many layers.
+int layers_behind(int smallest, int chunks, int count);
+
 }  // namespace trainyard

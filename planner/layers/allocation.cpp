@@ -6,6 +6,10 @@
 #include <limits>
 #include <span>
 
+#include "model/bisection.h"
+#include "model/cost/memory/repeated_layers.h"
+#include "model/plan/dealt_layers.h"
+
 namespace trainyard {
 namespace {
 
@@ -17,6 +21,7 @@ struct LayerRun {
   double time = 0, selective = 0, full = 0, states = 0;
   double saved = 0, saved_selective = 0, saved_by_full = 0, between_halves = 0;
   double largest_saved = 0, largest_core = 0, largest_gradients = 0, largest_gathered = 0;
+  double least_spared = kInfinity;  // by repeating one of them
 
   void add(const AllocatedLayer& layer) {
     ++count;
@@ -30,6 +35,7 @@ struct LayerRun {
     between_halves += layer.between_halves.value();
     largest_core = std::max(largest_core, layer.saved.value() - layer.between_halves.value());
     largest_saved = std::max(largest_saved, layer.saved.value());
+    least_spared = std::min(least_spared, (layer.saved - layer.saved_by_full).value());
     largest_gradients = std::max(largest_gradients, layer.gradients.value());
     largest_gathered = std::max(largest_gathered, layer.gathered.value());
   }
@@ -50,18 +56,17 @@ void take_faster(Choice& best, double time, Recompute recompute) {
   if (time < best.time) best = {time, recompute};
 }
 
-// Bytes for kept activations: with nothing recomputed, with a recomputed layer beside them, and
-// while a layer's backward pass runs, whose recomputed activations are among those that stay.
+// Bytes for kept activations: at the fullest moment with nothing recomputed, and while a layer's
+// backward pass runs.
 struct Room {
-  double plain = 0, recomputing = 0, in_backward = 0;
+  double plain = 0, in_backward = 0;
 };
 
 Room room_of(const AllocatedStage& stage, const LayerRun& s) {
   const double held = stage.fixed.value() + s.states + s.largest_gathered;
   const double left = stage.capacity.value() - held;
   const double head = stage.head.value();
-  return {left - std::max(head, s.largest_gradients),
-          left - std::max(head, s.largest_gradients + s.largest_saved), left - s.largest_gradients};
+  return {left - std::max(head, s.largest_gradients), left - s.largest_gradients};
 }
 
 // Of a stage with these layers, its own among them.
@@ -88,10 +93,24 @@ int layers_to_recompute(const AllocatedStage& stage, const LayerRun& s, double w
   return std::clamp(layers, 1, s.count);
 }
 
+// What a layer that is repeated has beside the activations in flight, if so many are.
+double back_beside_kept(const AllocatedStage& stage, const LayerRun& s, int repeated) {
+  if (stage.chunks == 0) return s.largest_saved;
+  const int own = static_cast<int>(stage.own.size());
+  const int smallest = stage.chunks == 1 ? s.count : (s.count - own) / stage.chunks;
+  const int behind = layers_behind(smallest, stage.chunks, repeated);
+  const double gone = behind > 0 ? behind * s.least_spared : 0;
+  return beside_kept(Bytes(s.largest_saved), Bytes(gone)).value();
+}
+
 // What was repeated stays between the halves of a split backward pass.
 int layers_to_recompute(const AllocatedStage& stage, const LayerRun& s, const Room& room) {
   const double waiting = stage.between_halves - stage.at_work;
-  const int layers = layers_to_recompute(stage, s, waiting, room.recomputing);
+  const int fewest = layers_to_recompute(stage, s, waiting, room.plain);
+  const int layers = first_where(fewest, s.count + 1, [&](int repeated) {
+    const double beside = room.in_backward - back_beside_kept(stage, s, repeated);
+    return layers_to_recompute(stage, s, waiting, beside) <= repeated;
+  });
   if (stage.at_work == 0) return layers;
   return std::max(layers, layers_to_recompute(stage, s, stage.between_halves,
                                               room.in_backward - s.largest_core));

@@ -4,8 +4,10 @@
 //
 // The step is handbook §8's for unlike stages, m·max T + (ΣT − max T)·r. Memory is that of
 // model/cost/memory/memory.h: states, kept activations times those in flight, what was repeated
-// between the halves of split backward passes, and the larger of the two transients. What data
-// parallelism adds once a step is left out.
+// between the halves of split backward passes, and the larger of the two transients, of which a
+// layer that is repeated is beside no layers behind it (model/cost/memory/repeated_layers.h). Of
+// layers that are unlike those that are repeated count as average ones, those behind them as the
+// smallest. What data parallelism adds once a step is left out.
 #pragma once
 
 #include <optional>
@@ -43,6 +45,9 @@ struct AllocatedStage {
   // Micro-batches between the halves of a split backward pass, for which what was repeated stays;
   // of them the one at work, as far as the stage has its chunks at once.
   double between_halves = 0, at_work = 0;
+  // That share its layers evenly, and in whose backward passes nothing is left of a layer once the
+  // one before it is at work; 0: all stays for weight gradients that are put off.
+  int chunks = 1;
   double slowness = 1;  // time of a layer here over that on the reference device
   // Layers that it has whatever it is dealt: those of multi-token prediction.
   std::vector<AllocatedLayer> own;

@@ -219,6 +219,8 @@ class Translation {
     const double between = plan_.schedule->chunks_between_halves(shape, index);
     stage.between_halves = between / chunks_held(shape);
     stage.at_work = between > 0 ? 1.0 / chunks_held(shape) : 0;
+    const bool stays = splits_backward(*plan_.schedule, plan_.pipeline_parallel);
+    stage.chunks = stays ? 0 : shape.chunks;
     stage.fixed = buffers_of_none_;
     if (index == place_of(shape, 0, 0).stage) {
       const StageParameters& embedding = parts_.front();
@@ -232,7 +234,7 @@ class Translation {
       const LogitsAtHead logits = logits_at_head(job_, plan_);
       const double there = 1 + beside_turning(plan_).all();
       stage.fixed += states_of(head) + costs_.head.saved.everything * there + logits.beside;
-      stage.head = logits.turning;
+      stage.head = std::max(logits.turning, logits.turned + logits.input);
       if (mtp_) stage.own.assign(at(job_.job.model.mtp_layers), mtp_layer());
       stage.head += gathered_at_head(head);
     }

@@ -280,6 +280,35 @@ TEST(EstimateAgreement, OfMemoryWhereSomeLayersOfEveryChunkAreRepeated) {
   }
 }
 
+// Without a fused attention a layer that sees a window keeps less than one that sees everything.
+// Stages of four layers have one of the latter or two, in another place each: which are repeated
+// and which are gone by then depends on it. The estimate has the largest layer's gradients beside
+// the last layer's activations.
+TEST(EstimateAgreement, OfMemoryWhereSomeOfUnlikeLayersAreRepeated) {
+  PreparedJob job = llama_8b_on_h100(2, 32);
+  job.job.training.sequence_length = 8192;
+  job.job.training.stack.flash_attention = false;
+  job.job.model.sliding_window = 512;
+  job.job.model.full_attention_every = 2;
+  for (const int layers : {7, 16, 25}) {
+    const PlanRequest request{.tensor_parallel = 8, .recompute = {RecomputeMode::full, layers}};
+    const Roads roads = both_roads(prepare(job.job), request, true);
+    EXPECT_NEAR(roads.played.peak_memory / roads.estimated.peak_memory, 1, 0.02) << layers;
+  }
+  job.job.model.full_attention_every = 3;
+  for (const int layers : {1, 2, 3}) {
+    const PlanRequest request{
+        .tensor_parallel = 2, .pipeline_parallel = 8, .recompute = {RecomputeMode::full, layers}};
+    const Roads roads = both_roads(prepare(job.job), sharded(1, request), true);
+    for (std::size_t stage = 0; stage < roads.played.stages.size(); ++stage) {
+      const Bytes estimated = roads.estimated.stages[stage].memory.at_peak.device();
+      const Bytes played = roads.played.stages[stage].memory.at_peak.device();
+      EXPECT_LT(played / estimated, 1.01) << layers << " stage " << stage;
+      EXPECT_GT(played / estimated, 0.91) << layers << " stage " << stage;
+    }
+  }
+}
+
 // ---- Activations on the hosts -------------------------------------------------------------------
 
 // Of a layer that is repeated what leaves the device is what it keeps, its input or more.

@@ -29,10 +29,9 @@ KeptInChunks::KeptInChunks(const PreparedJob& job, const Plan& plan, const Stage
       shape_(pipeline_shape(plan)),
       recompute_(recompute_of(plan, index)),
       layers_(plan, job.job.model.layers) {
-  const bool some = recompute_.mode == RecomputeMode::full && recompute_.full_layers > 0;
-  if (!some || has_many()) return;
+  if (!repeats_some(recompute_) || has_many()) return;
   for (int chunk = 0; chunk < chunks_held(shape_); ++chunk) {
-    layers_held_.push_back(layers_[position_of(chunk)] + mtp_layers_of(chunk));
+    layers_held_.push_back(layers_of(chunk));
   }
 }
 
@@ -59,6 +58,17 @@ Bytes KeptInChunks::of_first() const {
   return of_chunk(chunk);
 }
 
+Bytes KeptInChunks::gone_before_repeats() const {
+  if (layers_held_.empty()) return Bytes(0);
+  Bytes least(1e30);
+  for (int chunk = 0; chunk < chunks_held(shape_); ++chunk) {
+    const int layers = layers_of(chunk), repeated = repeated_of(chunk, layers);
+    if (repeated == 0) continue;
+    least = std::min(least, of_chunk(chunk, repeated) - of_chunk(chunk, layers));
+  }
+  return least;
+}
+
 int KeptInChunks::mtp_layers_of(int chunk) const {
   return position_of(chunk) + 1 == layer_chunks(shape_) ? job_.job.model.mtp_layers : 0;
 }
@@ -70,10 +80,9 @@ int KeptInChunks::repeated_of(int chunk, int layers) const {
 }
 
 // The first form spares what plans of alike layers need not: they are most of a search.
-Bytes KeptInChunks::of_chunk(int chunk) const {
+Bytes KeptInChunks::of_chunk(int chunk, int all_repeated) const {
   const int position = position_of(chunk);
   const int own = layers_[position], mtp_layers = mtp_layers_of(chunk);
-  const int all_repeated = repeated_of(chunk, own + mtp_layers);
   const int repeated = std::min(own, all_repeated);
   const Bytes of_mtp = of_kind(kMtpKind, mtp_layers, all_repeated - repeated);
   if (job_.only_kind) {

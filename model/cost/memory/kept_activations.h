@@ -21,6 +21,9 @@ class KeptInChunks {
   Bytes in_flight(bool with_embedding) const;
   // By one, in the layers of the network's first chunk. Requires: the stage has it.
   Bytes of_first() const;
+  // Gone of them at least, but for inputs, when a backward pass comes to a layer that it repeats.
+  // Nothing where all layers are repeated.
+  Bytes gone_before_repeats() const;
 
  private:
   static constexpr int kMostChunks = 128;  // of more, on one stage, the mean is as good
@@ -29,7 +32,9 @@ class KeptInChunks {
   int position_of(int chunk) const { return layer_chunk_of(shape_, {index_, chunk}); }
   int mtp_layers_of(int chunk) const;
   int repeated_of(int chunk, int layers) const;
-  Bytes of_chunk(int chunk) const;
+  int layers_of(int chunk) const { return layers_[position_of(chunk)] + mtp_layers_of(chunk); }
+  Bytes of_chunk(int chunk) const { return of_chunk(chunk, repeated_of(chunk, layers_of(chunk))); }
+  Bytes of_chunk(int chunk, int all_repeated) const;
   Bytes of_kind(std::size_t kind, int count, int repeated) const;
 
   const PreparedJob& job_;

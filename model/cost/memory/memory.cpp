@@ -4,6 +4,8 @@
 
 #include "model/cost/memory/kept_activations.h"
 #include "model/cost/memory/offload.h"
+#include "model/cost/memory/repeated_layers.h"
+#include "model/cost/messages/traffic.h"
 #include "model/cost/sharding/data_parallel.h"
 #include "model/workload/operators.h"
 
@@ -199,6 +201,18 @@ Bytes back_at_work(const PreparedJob& job, const Plan& plan, const StageCosts& c
                   back_between_halves(plan, costs, stage, index) / chunks_held(shape) + more);
 }
 
+// The most that a layer's backward pass adds to what is in flight. Where weight gradients are put
+// off, what is behind a layer stays for them.
+Bytes back_beside_kept(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
+                       const StageParameters& stage, int index) {
+  const Bytes again = back_at_work(job, plan, costs, stage, index);
+  const bool stays = splits_backward(*plan.schedule, plan.pipeline_parallel);
+  if (!repeats_some(recompute_of(plan, index)) || stays || !on_device(plan.offload.activations)) {
+    return again;
+  }
+  return beside_kept(again, KeptInChunks(job, plan, costs, stage, index).gone_before_repeats());
+}
+
 // Of the largest layer of a stage whose states come from elsewhere: what comes for its backward
 // pass, in this order, and what it makes.
 struct LayerBytes {
@@ -359,7 +373,7 @@ struct AtHead {
 // come.
 AtHead fullest_at_head(const LogitsAtHead& logits, const StatesHere& states) {
   const AtHead loss{logits.turning, states.at_loss};
-  const AtHead head{logits.turned, states.at_head};
+  const AtHead head{logits.turned, states.at_head + logits.input};
   return loss.all() > head.all() ? loss : head;
 }
 
@@ -367,7 +381,7 @@ AtHead fullest_at_head(const LogitsAtHead& logits, const StatesHere& states) {
 // recomputed or fetched) are never alive together: the peak has the larger of the two.
 void add_transients(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
                     const StageParameters& stage, int index, StageMemory& memory) {
-  const Bytes recomputed = back_at_work(job, plan, costs, stage, index);
+  const Bytes recomputed = back_beside_kept(job, plan, costs, stage, index);
   const Bytes gradients = largest_gradients(costs, stage);
   const StatesHere states = states_here(job, plan, costs, stage, index);
   const WholeParameters whole(job, plan, stage);
@@ -420,9 +434,13 @@ LogitsAtHead logits_at_head(const PreparedJob& job, const Plan& plan) {
   const int predictions = 1 + job.job.model.mtp_layers;
   const BesideTurning beside = beside_turning(plan);
   const double others = logits * (predictions - 1) * rest;
+  const bool gathers = plan.sequence_parallel && plan.tensor_parallel > 1;
+  const double input = tokens_per_rank(job, plan) * job.job.model.hidden_size *
+                       job.job.training.precision.activation_bytes;
   return {
       .turning = Bytes(others + logits * (rest + gradient)),
       .turned = Bytes(others + logits * gradient),
+      .input = Bytes(gathers ? 2 * input : input),
       .beside = Bytes(logits * predictions * (beside.waiting * rest + beside.put_off * gradient))};
 }
 
@@ -451,6 +469,10 @@ double offloaded_share(const Offload& offload, int layers) {
   if (offload.activations == OffloadTarget::none) return 0;
   if (offload.activation_layers == 0 || layers == 0) return 1;
   return std::min(1.0, static_cast<double>(offload.activation_layers) / layers);
+}
+
+bool repeats_some(Recompute recompute) {
+  return recompute.mode == RecomputeMode::full && recompute.full_layers > 0;
 }
 
 double full_recompute_share(Recompute recompute, int layers) {

@@ -103,6 +103,7 @@ int past_input_gradient(const Plan& plan, int stage);
 struct LogitsAtHead {
   Bytes turning;  // of the micro-batch that turns back, while its loss is made
   Bytes turned;   // behind that, until the head's weight gradient
+  Bytes input;    // beside `turned`: the gradient of the head's input, and that input if gathered
   Bytes beside;   // of those beside it
 };
 LogitsAtHead logits_at_head(const PreparedJob& job, const Plan& plan);
@@ -116,6 +117,9 @@ Bytes saved_by_stage(const StageCosts& costs, const StageParameters& stage, Reco
 
 // Of the stage's layers, whose activations leave the device.
 double offloaded_share(const Offload& offload, int layers);
+
+// Whether full recomputation is of a number of a stage's layers.
+bool repeats_some(Recompute recompute);
 
 // Share of a stage's layers that full recomputation repeats.
 double full_recompute_share(Recompute recompute, int layers);

@@ -284,6 +284,32 @@ TEST(StageMemory, CountsTheLayersOfEachChunkInFlight) {
   }
 }
 
+// Backward passes run from the last layer to the first. Of a chunk of four layers with three
+// repeated the last has nothing but its input left when the third has all of itself again; with two
+// repeated two are gone, which is more than a layer. With seven of two chunks repeated one chunk
+// has no layer behind them. Where weight gradients are put off nothing is gone.
+TEST(StageMemory, HasNothingOfTheLayersBehindThoseThatAreRepeated) {
+  const PreparedJob job = llama_8b_on_h100(2, 32);
+  PlanRequest request{.tensor_parallel = 2};
+  const auto repeated = [&](int pipeline, int layers, const char* schedule, int chunks) {
+    request.pipeline_parallel = pipeline;
+    request.recompute = {RecomputeMode::full, layers};
+    request.schedule = schedule;
+    request.virtual_stages = chunks;
+    const Plan plan = legal_plan(job, request);
+    return estimate(job, plan).stages.front().memory.at_peak.recomputation.value();
+  };
+  const Plan plan = legal_plan(job, {.tensor_parallel = 2, .pipeline_parallel = 8});
+  const SavedBytes saved = layer_cost(job, plan, plan_links(job, plan), {}).saved;
+  const double all = saved.everything.value(), input = saved.input_only.value();
+  EXPECT_NEAR(repeated(8, 4, "1f1b", 1), all, 1e-9 * all);
+  EXPECT_NEAR(repeated(8, 3, "1f1b", 1), input, 1e-9 * all);
+  EXPECT_EQ(repeated(8, 2, "1f1b", 1), 0);
+  EXPECT_NEAR(repeated(4, 6, "interleaved-1f1b", 2), input, 1e-9 * all);
+  EXPECT_NEAR(repeated(4, 7, "interleaved-1f1b", 2), all, 1e-9 * all);
+  EXPECT_GE(repeated(8, 3, "zb-h1", 1), all * (1 - 1e-9));
+}
+
 // The most that the passes of a stage keep: a forward pass `kept`, an input gradient `between`
 // until the weight gradient, a whole backward pass nothing. In what a stage has for one
 // micro-batch.

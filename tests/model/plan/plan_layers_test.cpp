@@ -1,6 +1,7 @@
 // Layers of the chunks (design §3), in the order in which a micro-batch passes them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "model/plan/dealt_layers.h"
@@ -142,6 +143,33 @@ TEST(DealtLayers, GoToTheOtherChunksWhereOneHasNoMore) {
   EXPECT_EQ(dealt({1, 4, 2}, 6), (std::vector{1, 3, 2}));
   EXPECT_EQ(dealt({0, 2}, 1), (std::vector{0, 1}));
   EXPECT_EQ(dealt({2, 2}, 9), (std::vector{2, 2}));
+}
+
+// Of the chunks that have some of them, by what each is dealt.
+int fewest_behind(const std::vector<int>& chunks, int count) {
+  int fewest = 1000;
+  for (std::size_t chunk = 0; chunk < chunks.size(); ++chunk) {
+    const int own = dealt_layers(chunks, static_cast<int>(chunk), count);
+    if (own > 0) fewest = std::min(fewest, chunks[chunk] - own);
+  }
+  return fewest;
+}
+
+TEST(DealtLayers, HaveAtLeastSoManyBehindThem) {
+  for (const std::vector<int>& chunks :
+       {std::vector{5}, {3, 3}, {1, 4}, {4, 2, 3}, {2, 2, 2, 2}, {0, 3}, {6, 1, 5, 1}}) {
+    const auto held = static_cast<int>(chunks.size());
+    const int all = std::accumulate(chunks.begin(), chunks.end(), 0);
+    const int smallest = *std::ranges::min_element(chunks);
+    const bool alike = smallest * held == all;
+    for (int count = 1; count <= all; ++count) {
+      const int least = layers_behind(smallest, held, count);
+      EXPECT_LE(least, fewest_behind(chunks, count)) << held << " chunks, " << count;
+      if (alike) {
+        EXPECT_EQ(least, fewest_behind(chunks, count)) << held << " chunks, " << count;
+      }
+    }
+  }
 }
 
 }  // namespace

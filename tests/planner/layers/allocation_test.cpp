@@ -7,8 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <functional>
-#include <limits>
 #include <numeric>
 #include <random>
 #include <utility>
@@ -17,103 +15,12 @@
 #include "model/cost/estimate.h"
 #include "model/plan/layer_shard.h"
 #include "tests/planner/jobs.h"
+#include "tests/planner/layers/every_allocation.h"
 
 namespace trainyard {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
-
-// ---- The other road: every allocation, every recomputation -------------------------------
-
-// Time of stage `j` with layers first … end − 1 under one policy; infinite where it does not fit.
-// `again`: layers that are recomputed in full, 0 … all.
-double stage_time(const AllocationProblem& problem, int j, int first, int end, RecomputeMode mode,
-                  int again) {
-  const AllocatedStage& stage = problem.stages[at(j)];
-  const int count = end - first;
-  double time = 0, kept = 0, held = stage.fixed.value(), gradients = 0, gathered = 0, largest = 0;
-  double repeated = 0, core = 0, gone = 0;
-  const double share = mode == RecomputeMode::full ? static_cast<double>(again) / count : 0;
-  for (int i = first; i < end; ++i) {
-    const AllocatedLayer& layer = problem.layers[at(i)];
-    time += layer.time.value() + share * layer.full.value();
-    kept += share * layer.saved_by_full.value() + (1 - share) * layer.saved.value();
-    repeated += share * (layer.between_halves.value() - layer.saved_by_full.value());
-    core = std::max(core, layer.saved.value() - layer.between_halves.value());
-    gone += layer.saved.value() - layer.between_halves.value();
-    if (mode == RecomputeMode::selective) {
-      time += layer.selective.value();
-      kept += layer.saved_selective.value() - layer.saved.value();
-    }
-    held += layer.states.value();
-    gradients = std::max(gradients, layer.gradients.value());
-    gathered = std::max(gathered, layer.gathered.value());
-    largest = std::max(largest, layer.saved.value());
-  }
-  const double ended = mode == RecomputeMode::selective ? 0 : (1 - share) * gone;
-  const double backward = gradients + (mode == RecomputeMode::full ? largest : 0);
-  // The last layer of a backward pass that is the first half of two has of all the others beside it
-  // what the second half reads.
-  const double waiting = repeated * (stage.between_halves - stage.at_work);
-  const double peak =
-      held + kept * stage.in_flight - ended * stage.past_input_gradient + gathered + waiting +
-      std::max({stage.head.value(), backward,
-                stage.at_work > 0 && again > 0 ? repeated * stage.at_work + core + gradients : 0});
-  const double rounding = 1e-12 * stage.capacity.value();
-  return peak <= stage.capacity.value() + rounding ? stage.time.value() + time * stage.slowness
-                                                   : kInfinity;
-}
-
-std::vector<double> all_times(const AllocationProblem& problem, int j, int first, int end) {
-  std::vector<double> times;
-  if (problem.none || first == end) {
-    times.push_back(stage_time(problem, j, first, end, RecomputeMode::none, 0));
-  }
-  if (problem.selective && first < end) {
-    times.push_back(stage_time(problem, j, first, end, RecomputeMode::selective, 0));
-  }
-  const int named = std::min(problem.full_layers, end - first);
-  for (int again = 1; problem.full && again <= end - first; ++again) {
-    if (named > 0 && again != named) continue;
-    times.push_back(stage_time(problem, j, first, end, RecomputeMode::full, again));
-  }
-  return times;
-}
-
-double brute_force(const AllocationProblem& problem) {
-  const int stages = static_cast<int>(problem.stages.size());
-  const int layers = static_cast<int>(problem.layers.size());
-  double best = kInfinity;
-  const auto index = [layers](int j, int first, int end) {
-    return at((j * (layers + 1) + first) * (layers + 1) + end);
-  };
-  std::vector<std::vector<double>> times(index(stages, 0, 0));
-  for (int j = 0; j < stages; ++j) {
-    for (int first = 0; first <= layers; ++first) {
-      for (int end = first; end <= layers; ++end) {
-        times[index(j, first, end)] = all_times(problem, j, first, end);
-      }
-    }
-  }
-  const std::function<void(int, int, double, double)> place = [&](int j, int first, double longest,
-                                                                  double sum) {
-    if (j == stages) {
-      if (first == layers) {
-        best = std::min(best, problem.microbatches * longest + problem.fill * (sum - longest));
-      }
-      return;
-    }
-    for (int end = j + 1 == stages ? layers : first; end <= layers; ++end) {
-      for (const double time : times[index(j, first, end)]) {
-        if (time < kInfinity) place(j + 1, end, std::max(longest, time), sum + time);
-      }
-    }
-  };
-  place(0, 0, 0, 0);
-  return best;
-}
 
 // ---- Instances -----------------------------------------------------------------------------
 
@@ -156,8 +63,10 @@ class Draw {
       if (coin()) {
         stage.at_work = coin() ? 1 : 0.5;
         stage.between_halves = number(stage.at_work, stage.in_flight);
+        stage.chunks = 0;
         if (coin()) stage.past_input_gradient = number(0, stage.in_flight - 1);
       }
+      if (stage.chunks > 0 && coin()) stage.chunks = 2;
       problem.stages.push_back(stage);
     }
     problem.microbatches = static_cast<int>(number(1, 12));
@@ -342,7 +251,7 @@ TEST(Allocation, TakesAFastDeviceForMoreLayers) {
 }
 
 TEST(Allocation, RecomputesJustBeforeAndNotAtTheLimit) {
-  // Three layers of 4 bytes, two in flight: 24 bytes and a recomputed layer beside them.
+  // Three layers of 4 bytes, two in flight: 24 bytes.
   AllocationProblem problem;
   problem.selective = false;
   problem.layers.assign(3, {.time = Seconds(2), .full = Seconds(1), .saved = Bytes(4)});
@@ -356,35 +265,66 @@ TEST(Allocation, RecomputesJustBeforeAndNotAtTheLimit) {
   EXPECT_FALSE(allocate_layers(problem));
 }
 
-// ---- The cost model's problem --------------------------------------------------------------
-
-TEST(AllocationProblem, GivesTheStageTimesAndTheMemoryOfTheEstimate) {
-  const PreparedJob job = prepare(llama_8b_job(1));
-  for (const int zero_stage : {0, 3}) {
-    const auto plan = make_plan({.pipeline_parallel = 4, .zero_stage = zero_stage}, job.job.model,
-                                job.job.cluster, job.job.training);
-    ASSERT_TRUE(plan);
-    const auto problem = allocation_problem(job, *plan);
-    ASSERT_TRUE(problem);
-    const Estimate priced = estimate(job, *plan);
-    int first = 0;
-    for (int j = 0; j < 4; ++j) {
-      const StageEstimate& stage = priced.stages[at(j)];
-      const int end = first + priced.held[at(j)].layers;
-      AllocationProblem with_room = *problem;
-      with_room.stages[at(j)].capacity = stage.memory.at_peak.allocated() * (1 + 1e-9);
-      const double time = stage_time(with_room, j, first, end, RecomputeMode::none, 0);
-      const Seconds expected = stage.passes.total() - stage.exposed.data_parallel;
-      EXPECT_NEAR(time, expected.value(), 1e-9 * expected.value());
-      with_room.stages[at(j)].capacity = stage.memory.at_peak.allocated() * (1 - 1e-9);
-      EXPECT_EQ(stage_time(with_room, j, first, end, RecomputeMode::none, 0), kInfinity);
-      first = end;
-    }
-  }
+// Three layers of 4 bytes, one in flight: with the first repeated the two behind it, 8 bytes, are
+// gone when it has its own again.
+TEST(Allocation, RepeatsALayerWhenThoseBehindItAreGone) {
+  AllocationProblem problem;
+  problem.none = problem.selective = false;
+  problem.layers.assign(3, {.time = Seconds(2), .full = Seconds(1), .saved = Bytes(4)});
+  problem.stages.assign(1, {.capacity = Bytes(8)});
+  const auto repeated = [&problem] {
+    return allocate_layers(problem)->stages[0].recompute.full_layers;
+  };
+  EXPECT_EQ(repeated(), 1);
+  problem.stages[0].capacity = Bytes(7.99);
+  EXPECT_EQ(repeated(), 2);
+  // In three chunks of one layer nothing lies behind it: 8 + 4, 4 + 4.
+  problem.stages[0].chunks = 3;
+  problem.stages[0].capacity = Bytes(11.99);
+  EXPECT_EQ(repeated(), 2);
+  // Nor is it gone where weight gradients are put off.
+  problem.stages[0].chunks = 0;
+  EXPECT_EQ(repeated(), 2);
 }
+
+// ---- The cost model's problem --------------------------------------------------------------
 
 Plan legal(const PreparedJob& job, const PlanRequest& request) {
   return make_plan(request, job.job.model, job.job.cluster, job.job.training).value();
+}
+
+// Of stage `j` with layers first … end − 1, recomputed so.
+void expect_the_estimates(AllocationProblem problem, const StageEstimate& priced, int j, int first,
+                          int end, Recompute recompute) {
+  const auto time_within = [&](Bytes capacity) {
+    problem.stages[at(j)].capacity = capacity;
+    return stage_time(problem, j, first, end, recompute.mode, recompute.full_layers);
+  };
+  const Bytes peak = priced.memory.at_peak.allocated();
+  const double expected = (priced.passes.total() - priced.exposed.data_parallel).value();
+  EXPECT_NEAR(time_within(peak * (1 + 1e-9)), expected, 1e-9 * expected);
+  EXPECT_EQ(time_within(peak * (1 - 1e-9)), kInfinity);
+}
+
+// Eight layers a stage.
+TEST(AllocationProblem, GivesTheStageTimesAndTheMemoryOfTheEstimate) {
+  const PreparedJob job = prepare(llama_8b_job(1));
+  for (const int zero_stage : {0, 3}) {
+    PlanRequest request{.pipeline_parallel = 4, .zero_stage = zero_stage};
+    const auto problem = allocation_problem(job, legal(job, request));
+    ASSERT_TRUE(problem);
+    for (const int repeated : {0, 1, 5, 6, 7, 8}) {
+      SCOPED_TRACE(repeated);
+      if (repeated > 0) request.recompute = {RecomputeMode::full, repeated};
+      const Estimate priced = estimate(job, legal(job, request));
+      int first = 0;
+      for (int j = 0; j < 4; ++j) {
+        const int end = first + priced.held[at(j)].layers;
+        expect_the_estimates(*problem, priced.stages[at(j)], j, first, end, request.recompute);
+        first = end;
+      }
+    }
+  }
 }
 
 TEST(AllocationProblem, IsNotAskedOfTwoWaysOrOfUnlikeLayersInChunks) {
@@ -415,15 +355,8 @@ TEST(AllocationProblem, OfChunksGivesTheStageTimesAndTheMemoryOfTheEstimate) {
     const Estimate priced = estimate(job, plan);
     std::vector<int> layers_of_stages;
     for (int j = 0; j < 4; ++j) {
-      const StageEstimate& stage = priced.stages[at(j)];
       const int layers = priced.held[at(j)].layers;
-      AllocationProblem with_room = *problem;
-      with_room.stages[at(j)].capacity = stage.memory.at_peak.allocated() * (1 + 1e-9);
-      const double time = stage_time(with_room, j, 0, layers, RecomputeMode::none, 0);
-      const Seconds expected = stage.passes.total() - stage.exposed.data_parallel;
-      EXPECT_NEAR(time, expected.value(), 1e-9 * expected.value());
-      with_room.stages[at(j)].capacity = stage.memory.at_peak.allocated() * (1 - 1e-9);
-      EXPECT_EQ(stage_time(with_room, j, 0, layers, RecomputeMode::none, 0), kInfinity);
+      expect_the_estimates(*problem, priced.stages[at(j)], j, 0, layers, {});
       layers_of_stages.push_back(layers);
     }
     EXPECT_EQ(layers_of_chunks(plan, layers_of_stages), std::vector<int>(8, 4));  // 32 on 8 chunks
