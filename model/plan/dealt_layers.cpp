@@ -5,20 +5,19 @@
 
 namespace trainyard {
 
-int dealt_layers(std::span<const int> chunks, int chunk, int count) {
-  const auto own = static_cast<std::size_t>(chunk);
-  int dealt = 0;
-  for (int left = count; dealt < chunks[own]; ++dealt) {
-    int in_turn = 0, before = 0;
-    for (std::size_t other = 0; other < chunks.size(); ++other) {
-      if (chunks[other] <= dealt) continue;
-      ++in_turn;
-      if (other < own) ++before;
+void deal_layers(std::span<const int> chunks, int count, std::span<int> dealt) {
+  const auto all = static_cast<int>(chunks.size());
+  const int of_each = std::min(*std::ranges::min_element(chunks), count / all);
+  std::ranges::fill(dealt, of_each);
+  int left = count - of_each * all;
+  for (int before = left + 1; left > 0 && left < before;) {
+    before = left;
+    for (std::size_t chunk = 0; chunk < chunks.size() && left > 0; ++chunk) {
+      if (dealt[chunk] == chunks[chunk]) continue;
+      ++dealt[chunk];
+      --left;
     }
-    if (left <= before) break;
-    left -= in_turn;
   }
-  return dealt;
 }
 
 int layers_behind(int smallest, int chunks, int count) {

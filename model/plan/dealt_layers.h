@@ -7,8 +7,9 @@
 
 namespace trainyard {
 
-// How many of `count` layers fall to `chunk`, where the chunks of a stage have so many each.
-int dealt_layers(std::span<const int> chunks, int chunk, int count);
+// How many of `count` layers fall to each chunk, where the chunks of a stage have so many.
+// Requires: as many in `dealt` as there are chunks, one at least.
+void deal_layers(std::span<const int> chunks, int count, std::span<int> dealt);
 
 // At least so many layers lie behind those of `count` in each chunk that has some of them, where
 // the smallest of so many chunks has so many layers.

@@ -30,9 +30,13 @@ KeptInChunks::KeptInChunks(const PreparedJob& job, const Plan& plan, const Stage
       recompute_(recompute_of(plan, index)),
       layers_(plan, job.job.model.layers) {
   if (!repeats_some(recompute_) || has_many()) return;
+  InlineVector<int, kMostChunks> layers;
   for (int chunk = 0; chunk < chunks_held(shape_); ++chunk) {
-    layers_held_.push_back(layers_of(chunk));
+    layers.push_back(layers_of(chunk));
+    repeated_.push_back(0);
   }
+  deal_layers({layers.begin(), layers.size()}, recompute_.full_layers,
+              {repeated_.begin(), repeated_.size()});
 }
 
 Bytes KeptInChunks::in_flight(bool with_embedding) const {
@@ -59,12 +63,12 @@ Bytes KeptInChunks::of_first() const {
 }
 
 Bytes KeptInChunks::gone_before_repeats() const {
-  if (layers_held_.empty()) return Bytes(0);
+  if (repeated_.empty()) return Bytes(0);
   Bytes least(1e30);
   for (int chunk = 0; chunk < chunks_held(shape_); ++chunk) {
-    const int layers = layers_of(chunk), repeated = repeated_of(chunk, layers);
+    const int repeated = repeated_[static_cast<std::size_t>(chunk)];
     if (repeated == 0) continue;
-    least = std::min(least, of_chunk(chunk, repeated) - of_chunk(chunk, layers));
+    least = std::min(least, of_chunk(chunk, repeated) - of_chunk(chunk, layers_of(chunk)));
   }
   return least;
 }
@@ -73,10 +77,9 @@ int KeptInChunks::mtp_layers_of(int chunk) const {
   return position_of(chunk) + 1 == layer_chunks(shape_) ? job_.job.model.mtp_layers : 0;
 }
 
-int KeptInChunks::repeated_of(int chunk, int layers) const {
+int KeptInChunks::repeated_of(int chunk) const {
   if (recompute_.mode != RecomputeMode::full) return 0;
-  if (recompute_.full_layers == 0 || has_many()) return layers;
-  return dealt_layers({layers_held_.begin(), layers_held_.size()}, chunk, recompute_.full_layers);
+  return repeated_.empty() ? layers_of(chunk) : repeated_[static_cast<std::size_t>(chunk)];
 }
 
 // The first form spares what plans of alike layers need not: they are most of a search.

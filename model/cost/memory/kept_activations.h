@@ -31,9 +31,9 @@ class KeptInChunks {
   bool has_many() const { return chunks_held(shape_) > kMostChunks; }
   int position_of(int chunk) const { return layer_chunk_of(shape_, {index_, chunk}); }
   int mtp_layers_of(int chunk) const;
-  int repeated_of(int chunk, int layers) const;
+  int repeated_of(int chunk) const;
   int layers_of(int chunk) const { return layers_[position_of(chunk)] + mtp_layers_of(chunk); }
-  Bytes of_chunk(int chunk) const { return of_chunk(chunk, repeated_of(chunk, layers_of(chunk))); }
+  Bytes of_chunk(int chunk) const { return of_chunk(chunk, repeated_of(chunk)); }
   Bytes of_chunk(int chunk, int all_repeated) const;
   Bytes of_kind(std::size_t kind, int count, int repeated) const;
 
@@ -45,7 +45,7 @@ class KeptInChunks {
   PipelineShape shape_;
   Recompute recompute_;
   LayersOfChunks layers_;
-  InlineVector<int, kMostChunks> layers_held_;  // where some of each chunk's are repeated
+  InlineVector<int, kMostChunks> repeated_;  // of each chunk's layers; empty: all, or none
 };
 
 }  // namespace trainyard

@@ -35,11 +35,12 @@ std::vector<int> layers_of_chunks(const Lowering& lowering, int stage) {
 
 bool is_among_first(const Lowering& lowering, int stage, int count, int local_layer) {
   const std::vector<int> chunks = layers_of_chunks(lowering, stage);
+  std::vector<int> dealt(chunks.size());
+  deal_layers(chunks, count, dealt);
   int position = local_layer;
-  for (int chunk = 0; const int layers : chunks) {
-    if (position < layers) return position < dealt_layers(chunks, chunk, count);
-    position -= layers;
-    ++chunk;
+  for (std::size_t chunk = 0; chunk < chunks.size(); ++chunk) {
+    if (position < chunks[chunk]) return position < dealt[chunk];
+    position -= chunks[chunk];
   }
   return false;  // the stage has no such layer
 }

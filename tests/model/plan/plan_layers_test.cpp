@@ -121,10 +121,8 @@ TEST(LayersPerStage, AreRefusedWhenTheyDoNotFit) {
 // ---- Layers that are dealt to the chunks of a stage ---------------------------------------------
 
 std::vector<int> dealt(const std::vector<int>& chunks, int count) {
-  std::vector<int> result;
-  for (int chunk = 0; chunk < static_cast<int>(chunks.size()); ++chunk) {
-    result.push_back(dealt_layers(chunks, chunk, count));
-  }
+  std::vector<int> result(chunks.size());
+  deal_layers(chunks, count, result);
   return result;
 }
 
@@ -147,10 +145,10 @@ TEST(DealtLayers, GoToTheOtherChunksWhereOneHasNoMore) {
 
 // Of the chunks that have some of them, by what each is dealt.
 int fewest_behind(const std::vector<int>& chunks, int count) {
+  const std::vector<int> of_chunks = dealt(chunks, count);
   int fewest = 1000;
   for (std::size_t chunk = 0; chunk < chunks.size(); ++chunk) {
-    const int own = dealt_layers(chunks, static_cast<int>(chunk), count);
-    if (own > 0) fewest = std::min(fewest, chunks[chunk] - own);
+    if (of_chunks[chunk] > 0) fewest = std::min(fewest, chunks[chunk] - of_chunks[chunk]);
   }
   return fewest;
 }
