@@ -414,15 +414,12 @@ int print_answer(const PlanOptions& options, const Question& question, SearchRes
   return print(plan_report(question, answer, style_for(stdout)), status);
 }
 
-// No plan is legal: one line for people; programs have the document of any answer besides.
+// No plan is legal: one line; in JSON the document of any answer besides.
 int print_none_legal(const PlanOptions& options, const Question& question,
                      const SearchOptions& planner, const SearchResult& result) {
   const std::string why = none_is_legal(question.job, planner.space, planner.base);
   fail({options.file.string(), why});
-  if (options.format == Format::csv) {
-    return print(plan_csv(question, result, order_of(options, question.scenario)), kAnswerIsNo);
-  }
-  if (options.format == Format::text) return kAnswerIsNo;
+  if (options.format != Format::json) return kAnswerIsNo;
   PlanFindings findings;
   findings.notes.push_back({.text = why, .plans = {}});
   return print(plan_json(question.scenario, question.job, result, findings, elapsed()),
