@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <functional>
 #include <numeric>
-#include <ranges>
 #include <string_view>
 #include <utility>
 
@@ -391,7 +390,7 @@ std::optional<Error> refused_of(const PreparedJob& job, const Space& space, cons
 std::optional<Error> refused_in_turn(const PreparedJob& job, const Space& space,
                                      const std::vector<Key>& keys) {
   Space left = space, before = naming_none(space);
-  for (const Key& key : keys | std::views::reverse) {
+  for (const Key& key : std::vector<Key>(keys.rbegin(), keys.rend())) {
     Space with = before, all = space, named = naming_none(space);
     key.move(left, with);
     key.move(all, named);
