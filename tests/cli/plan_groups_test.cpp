@@ -180,7 +180,8 @@ TEST(PlanOfGroups, ListsTheFrontOfTwoObjectives) {
 TEST(PlanOfGroups, IsRobust) {
   const auto stragglers = [](const char* speed) {
     return quoted(unlike_groups(
-        2, fmt::format(R"(, "reliability": {{ "stragglers": {{ "mtbf": "30 days", "speed": {},
+        2, fmt::format(R"(, "planner": {{ "tensor_parallel": [2, 4], "schedule": "1f1b" }},
+                            "reliability": {{ "stragglers": {{ "mtbf": "30 days", "speed": {},
                                                              "detection": "1 days" }} }})",
                        speed)));
   };

@@ -16,6 +16,7 @@
 #include "executor/transport/mpi_transport.h"
 #include "model/program/lower.h"
 #include "tests/model/program/tiny.h"
+#include "tests/support/random_cases.h"
 
 namespace trainyard {
 
@@ -99,9 +100,10 @@ inline ExecutedRun expect_right(Setting setting, const std::string& what, int st
   return ran;
 }
 
+// Not every plan under sanitizers.
 inline void expect_right(const Transformer& model, const PlanRequest& request,
                          const std::string& what, const Training& training = training_in()) {
-  expect_right(tiny_setting(model, training, request), what);
+  if (is_next_tried()) expect_right(tiny_setting(model, training, request), what);
 }
 
 }  // namespace trainyard

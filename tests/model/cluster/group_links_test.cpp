@@ -212,6 +212,8 @@ class Router {
     const int domains = cluster.devices() / domain;
     nics_.resize(static_cast<std::size_t>(domains));
     for (const auto vertex : boost::make_iterator_range(vertices(graph_))) {
+      leaf_.push_back(above(vertex, VertexKind::leaf));
+      spine_.push_back(above(vertex, VertexKind::spine));
       if (graph_[vertex].kind != VertexKind::nic) continue;
       const int first = graph_[vertex].node * cluster.devices_per_node;
       nics_[static_cast<std::size_t>(first / domain)].push_back(vertex);
@@ -261,17 +263,18 @@ class Router {
   }
 
   void climb(VertexId from, VertexId to, double bytes) {
-    const VertexId up = above(from, VertexKind::leaf);
-    const VertexId down = above(to, VertexKind::leaf);
+    const VertexId up = leaf_[from];
+    const VertexId down = leaf_[to];
     load_[{from, up}] += bytes;
     load_[{down, to}] += bytes;
     if (up == down) return;
-    const VertexId spine = above(up, VertexKind::spine);
+    const VertexId spine = spine_[up];
     load_[{up, spine}] += bytes;
     load_[{spine, down}] += bytes;
   }
 
   TopologyGraph graph_;
+  std::vector<VertexId> leaf_, spine_;       // above each vertex
   std::vector<std::vector<VertexId>> nics_;  // of each domain
   int devices_per_domain_ = 0;
   std::map<std::pair<VertexId, VertexId>, double> load_;  // bytes in one direction

@@ -189,9 +189,12 @@ double distance(const interpreter::Outcome& found, const interpreter::Outcome& e
   double difference = 0;
   double norm = 0;
   EXPECT_EQ(found.gradients.size(), expected.gradients.size());
-  for (const auto& [name, gradient] : expected.gradients) {
-    difference += std::pow(found.gradients.at(name) - gradient, 2);
-    norm += gradient * gradient;
+  for (const auto& [name, gradients] : expected.gradients) {
+    const auto& others = found.gradients.at(name);
+    for (const auto& [place, gradient] : gradients) {
+      difference += std::pow(others.at(place) - gradient, 2);
+      norm += gradient * gradient;
+    }
   }
   return std::sqrt(difference / norm);
 }

@@ -18,7 +18,7 @@ interpreter::Outcome run_lowered(const Setting& setting, std::uint64_t seed = 0,
                                  const interpreter::Nudge& nudge = {});
 
 // Same loss, same gradients, same weights after the step, to rounding. With another seed operations
-// run in another order that their dependencies allow.
+// run in another order that their dependencies allow. Not every case under sanitizers.
 void expect_equivalent(const Setting& setting, const std::string& what, std::uint64_t seed = 0);
 
 // Against finite differences, for some elements of every weight.

@@ -11,6 +11,7 @@
 #include "model/schedule/schedule.h"
 #include "planner/improvement.h"
 #include "tests/planner/jobs.h"
+#include "tests/support/random_cases.h"
 
 namespace trainyard {
 namespace {
@@ -120,7 +121,7 @@ Seconds best_listed(const PreparedJob& job) {
 TEST(UnevenStages, AreNoSlowerThanARandomWalkFinds) {
   std::mt19937 random(3);
   int compared = 0;
-  for (int i = 0; i < 30; ++i) {
+  for (int i = 0; i < random_cases(30); ++i) {
     Job job = tight_job(random);
     job.cluster.device.memory = 1.0_GiB * static_cast<double>(6 + random() % 18);
     const PreparedJob prepared = prepare(std::move(job));
@@ -130,7 +131,7 @@ TEST(UnevenStages, AreNoSlowerThanARandomWalkFinds) {
     ++compared;
     EXPECT_LE(best_listed(prepared) / walked - 1, 0.01) << i;
   }
-  EXPECT_GT(compared, 10);
+  EXPECT_GT(compared, random_cases(10));
 }
 
 }  // namespace

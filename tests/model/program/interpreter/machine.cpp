@@ -223,17 +223,15 @@ class Machine {
     }
   }
 
-  void note(const Rank& rank, const Value& value, const Tensor<double>& matrix,
-            std::map<ElementName, double>& into) {
+  void note(const Rank& rank, const Value& value, const Tensor<double>& matrix, Elements& into) {
     const ProgramBuffer& buffer = program_.buffer(value.buffer);
-    const auto [name, layer] = rank.holdings.name(buffer, value.layer);
+    auto& elements = into[rank.holdings.name(buffer, value.layer)];
     for (Eigen::Index k = 0; k < matrix.size(); ++k) {
       // Another rank's part of sharded states.
       const double number = matrix.data()[k];
       const auto place = rank.holdings.element(buffer, k);
       if (std::isnan(number) || !place) continue;
-      const auto [found, is_new] =
-          into.try_emplace({name, layer, place->row, place->column}, number);
+      const auto [found, is_new] = elements.try_emplace({place->row, place->column}, number);
       if (!is_new) {
         outcome_.disagreement = std::max(outcome_.disagreement, std::abs(found->second - number));
       }

@@ -6,16 +6,16 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <tuple>
-#include <vector>
+#include <utility>
 
+#include "executor/holdings.h"
 #include "executor/setting.h"
 #include "model/program/program.h"
 
 namespace trainyard::interpreter {
 
-// A number of a weight or of its gradient in the unsharded network.
-using ElementName = std::tuple<std::string, int, std::int64_t, std::int64_t>;  // layer, row, column
+// The numbers of all weights, or of their gradients, in the unsharded network, by row and column.
+using Elements = std::map<TensorName, std::map<std::pair<std::int64_t, std::int64_t>, double>>;
 
 // One element of a weight that is looked at more closely: moved by `by`.
 struct Nudge {
@@ -30,8 +30,8 @@ struct Outcome {
   double loss = 0;
   // As the optimizer finds them. Ranks that hold the same element must agree: `disagreement` is
   // the largest difference among them.
-  std::map<ElementName, double> gradients;
-  std::map<ElementName, double> weights;  // after the step
+  Elements gradients;
+  Elements weights;  // after the step
   double disagreement = 0;
 };
 
