@@ -4,7 +4,6 @@
 #include <cmath>
 #include <functional>
 #include <limits>
-#include <span>
 
 #include "model/bisection.h"
 #include "model/cost/memory/repeated_layers.h"
@@ -41,9 +40,9 @@ struct LayerRun {
   }
 };
 
-// `run` with these layers before it.
-LayerRun with_layers(LayerRun run, std::span<const AllocatedLayer> layers) {
-  for (std::size_t i = layers.size(); i-- > 0;) run.add(layers[i]);
+LayerRun run_of(const std::vector<AllocatedLayer>& layers) {
+  LayerRun run;
+  for (const AllocatedLayer& layer : layers) run.add(layer);
   return run;
 }
 
@@ -106,11 +105,16 @@ double back_beside_kept(const AllocatedStage& stage, const LayerRun& s, int repe
 // What was repeated stays between the halves of a split backward pass.
 int layers_to_recompute(const AllocatedStage& stage, const LayerRun& s, const Room& room) {
   const double waiting = stage.between_halves - stage.at_work;
-  const int fewest = layers_to_recompute(stage, s, waiting, room.plain);
-  const int layers = first_where(fewest, s.count + 1, [&](int repeated) {
+  const auto is_enough = [&](int repeated) {
     const double beside = room.in_backward - back_beside_kept(stage, s, repeated);
     return layers_to_recompute(stage, s, waiting, beside) <= repeated;
-  });
+  };
+  const int fewest = layers_to_recompute(stage, s, waiting, room.plain);
+  // Most often the fewest are, or not even all.
+  int layers = fewest;
+  if (fewest <= s.count && !is_enough(fewest)) {
+    layers = is_enough(s.count) ? first_where(fewest + 1, s.count, is_enough) : s.count + 1;
+  }
   if (stage.at_work == 0) return layers;
   return std::max(layers, layers_to_recompute(stage, s, stage.between_halves,
                                               room.in_backward - s.largest_core));
@@ -126,9 +130,10 @@ class Allocator {
   explicit Allocator(const AllocationProblem& problem)
       : problem_(problem),
         layers_(static_cast<int>(problem.layers.size())),
-        width_(static_cast<std::size_t>(layers_) + 1) {
-    for (const AllocatedStage& stage : problem.stages) own_.push_back(with_layers({}, stage.own));
-    if (are_alike(problem.layers)) count_choices();
+        width_(static_cast<std::size_t>(layers_) + 1),
+        alike_(are_alike(problem.layers)),
+        choices_(problem.stages.size() * (alike_ ? 1 : width_)) {
+    for (const AllocatedStage& stage : problem.stages) own_.push_back(run_of(stage.own));
   }
 
   std::optional<Allocation> run() {
@@ -169,36 +174,45 @@ class Allocator {
     return best;
   }
 
-  // A stage's choice with so many layers, where all layers are alike: then it is made once and not
-  // for every run of them.
+  // Of a stage with some run of layers.
   struct CountedChoice {
     double least;  // time with nothing repeated
     Choice choice;
   };
+  // Of a stage with each run before the same end, as far as sweeps have asked: all ask for the
+  // same.
+  struct ChoicesOfRuns {
+    LayerRun next;
+    std::vector<CountedChoice> by_layers;
+    bool ended = false;  // `next` is too large whatever is recomputed
+  };
 
-  // Ends before the first number of layers that is too large whatever is recomputed.
-  std::vector<CountedChoice> choices_of(std::size_t stage) const {
-    std::vector<CountedChoice> choices;
-    const AllocatedStage& of = problem_.stages[stage];
-    LayerRun segment = own_[stage];
-    for (int layers = 0; layers <= layers_ && !beyond(of, segment, kInfinity); ++layers) {
-      choices.push_back({least_time(of, segment), choose(of, segment)});
-      if (layers < layers_) segment.add(problem_.layers.front());
-    }
-    return choices;
+  ChoicesOfRuns& runs_before(std::size_t j, int end) {
+    return choices_[alike_ ? j : j * width_ + at(end)];
   }
 
-  void count_choices() {
-    for (std::size_t j = 0; j < problem_.stages.size(); ++j) counted_.push_back(choices_of(j));
+  // With one layer more than so far; false: they are too large, as all longer runs are.
+  bool add_choice(std::size_t j, int end, ChoicesOfRuns& runs) const {
+    if (runs.ended) return false;
+    const AllocatedStage& stage = problem_.stages[j];
+    const std::size_t layers = runs.by_layers.size();
+    if (layers == 0) {
+      runs.next = own_[j];
+    } else {
+      runs.next.add(alike_ ? problem_.layers.front() : problem_.layers[at(end) - layers]);
+    }
+    runs.ended = too_large(stage, runs.next);
+    if (runs.ended) return false;
+    runs.by_layers.push_back({least_time(stage, runs.next), choose(stage, runs.next)});
+    return true;
   }
 
   static double least_time(const AllocatedStage& stage, const LayerRun& s) {
     return stage.time.value() + s.time * stage.slowness;
   }
 
-  // More layers can only be worse: slower than `most`, or too large whatever is recomputed.
-  bool beyond(const AllocatedStage& stage, const LayerRun& s, double most) const {
-    if (least_time(stage, s) > most) return true;
+  // Whatever is recomputed; all the more with more layers.
+  static bool too_large(const AllocatedStage& stage, const LayerRun& s) {
     const double repeating = std::min(s.saved_selective, s.saved_by_full) * in_flight(stage, s);
     return std::min(kept(stage, s), repeating) > room_of(stage, s).plain;
   }
@@ -212,9 +226,8 @@ class Allocator {
     std::vector<double> before(width_, kInfinity), after(width_);
     before[0] = 0;
     for (std::size_t j = 0; j < stages; ++j) {
-      for (int end = 0; end <= layers_; ++end) {
-        after[at(end)] = counted_.empty() ? extend(j, end, threshold, before, measure)
-                                          : extend_alike(j, end, threshold, before, measure);
+      for (int end = j + 1 < stages ? 0 : layers_; end <= layers_; ++end) {
+        after[at(end)] = extend(j, end, threshold, before, measure);
       }
       before.swap(after);
     }
@@ -226,36 +239,12 @@ class Allocator {
   template <typename Measure>
   double extend(std::size_t j, int end, double threshold, const std::vector<double>& before,
                 Measure measure) {
-    const AllocatedStage& stage = problem_.stages[j];
     double best = kInfinity;
-    LayerRun segment = own_[j];
-    for (int first = end;; --first) {
-      const double so_far = before[at(first)];
-      // No segment that is longer beats the best: its time alone is more.
-      if (beyond(stage, segment, std::min(threshold, best))) break;
-      if (so_far < best) {
-        const Choice choice = choose(stage, segment);
-        const double value = choice.time <= threshold ? measure(so_far, choice.time) : kInfinity;
-        if (value < best) {
-          best = value;
-          from_[j * width_ + at(end)] = first;
-        }
-      }
-      if (first == 0) break;
-      segment.add(problem_.layers[at(first - 1)]);
-    }
-    return best;
-  }
-
-  // The same where all layers are alike.
-  template <typename Measure>
-  double extend_alike(std::size_t j, int end, double threshold, const std::vector<double>& before,
-                      Measure measure) {
-    const std::vector<CountedChoice>& choices = counted_[j];
-    const int most = std::min(end, static_cast<int>(choices.size()) - 1);
-    double best = kInfinity;
-    for (int count = 0; count <= most; ++count) {
-      const CountedChoice& of = choices[at(count)];
+    ChoicesOfRuns& runs = runs_before(j, end);
+    for (int count = 0; count <= end; ++count) {
+      if (at(count) == runs.by_layers.size() && !add_choice(j, end, runs)) break;
+      const CountedChoice& of = runs.by_layers[at(count)];
+      // No longer run beats the best: its time alone is more.
       if (of.least > std::min(threshold, best)) break;
       const double so_far = before[at(end - count)];
       if (so_far >= best || of.choice.time > threshold) continue;
@@ -268,14 +257,12 @@ class Allocator {
     return best;
   }
 
-  Stages trace() const {
+  Stages trace() {
     Stages stages(problem_.stages.size());
     int end = layers_;
     for (std::size_t j = stages.size(); j-- > 0;) {
       const int first = from_[j * width_ + at(end)];
-      const LayerRun segment =
-          with_layers(own_[j], std::span(problem_.layers).subspan(at(first), at(end - first)));
-      const Choice choice = choose(problem_.stages[j], segment);
+      const Choice& choice = runs_before(j, end).by_layers[at(end - first)].choice;
       stages[j] = {end - first, choice.recompute, Seconds(choice.time), own_[j].count};
       end = first;
     }
@@ -337,9 +324,10 @@ class Allocator {
   const AllocationProblem& problem_;
   int layers_;
   std::size_t width_;
-  std::vector<LayerRun> own_;                        // of each stage, whatever it is dealt
-  std::vector<std::vector<CountedChoice>> counted_;  // [stage][layers]; none: layers are unlike
-  std::vector<int> from_;                            // [stage][end]: where the stage's layers begin
+  bool alike_;                          // the layers: then one last layer stands for all
+  std::vector<ChoicesOfRuns> choices_;  // [stage][end]
+  std::vector<LayerRun> own_;           // of each stage, whatever it is dealt
+  std::vector<int> from_;               // [stage][end]: where the stage's layers begin
   std::optional<Allocation> best_;
 };
 
