@@ -13,6 +13,8 @@
 namespace trainyard {
 namespace {
 
+using namespace literals;
+
 Candidate candidate(const PreparedJob& job, const PlanRequest& request) {
   Candidate result{make_plan(request, job.job.model, job.job.cluster, job.job.training).value(),
                    {}};

@@ -1,5 +1,6 @@
 #include "scenarios/interchange/megatron/megatron.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
