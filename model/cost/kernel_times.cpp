@@ -77,6 +77,7 @@ double every_second_share(const Transformer& model, const Operator& op) {
     case OperatorKind::mlp_down:
     case OperatorKind::shared_down:
     case OperatorKind::expert_down:
+    case OperatorKind::ring_merge:    // of what is kept
     case OperatorKind::scatter_copy:  // what it scatters is kept
       return 0;
     case OperatorKind::permutation:  // on the way to the experts

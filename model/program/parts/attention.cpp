@@ -225,9 +225,9 @@ AttentionHalf append_attention(NetworkUnit& unit, LayerKind kind, const LayerInp
   return half;
 }
 
-void append_attention_gradient(NetworkUnit& unit, const AttentionHalf& half, bool repeats_core) {
+void append_attention_gradient(NetworkUnit& unit, const AttentionHalf& half, Repeats repeats) {
   const int context_gradient = begin_branch_gradient(unit, half.branch);
-  const HeadBuffers gradients = append_core_gradient(unit, half, context_gradient, repeats_core);
+  const HeadBuffers gradients = append_core_gradient(unit, half, context_gradient, repeats);
   if (unit.model().latent_attention) {
     return append_latent_heads_gradient(unit, half, gradients);
   }

@@ -290,22 +290,27 @@ void repeat_block(NetworkUnit& unit, const AttentionHalf& half, int step,
   unit.repeat(core);
 }
 
-// One block of the ring; `into`: its own key and value gradients.
-void append_block_gradient(NetworkUnit& unit, const AttentionHalf& half, int step,
-                           const HeadBuffers& block, int context_gradient,
-                           const HeadBuffers& into) {
-  const bool first = step + 1 == unit.lowering().plan.context_parallel;
+// One block of the ring in backward. `first`: of all that the pass works on.
+struct BlockAtWork {
+  int step = 0;
+  bool first = false;
+  HeadBuffers block;
+  HeadBuffers into;  // its own key and value gradients
+};
+void append_block_gradient(NetworkUnit& unit, const AttentionHalf& half, int context_gradient,
+                           const BlockAtWork& at) {
   Operation core = ring_operation(
       unit, half,
-      first ? OperationKind::attention_gradient : OperationKind::attention_gradient_step, step);
-  core.operands = read_for_gradient(half, block, context_gradient);
-  if (!half.block_scores.empty()) core.operands.push_back(reads(scores_of(half, step)));
-  if (step == 0) append_sinks(half, core.operands);
+      at.first ? OperationKind::attention_gradient : OperationKind::attention_gradient_step,
+      at.step);
+  core.operands = read_for_gradient(half, at.block, context_gradient);
+  if (!half.block_scores.empty()) core.operands.push_back(reads(scores_of(half, at.step)));
+  if (at.step == 0) append_sinks(half, core.operands);
   core.operands.push_back(
-      with_access(reads(into.queries), first ? Access::create : Access::update));
-  core.operands.push_back(creates(into.keys));
-  core.operands.push_back(creates(into.values));
-  if (step == 0) append_sink_gradients(half, core.operands);
+      with_access(reads(at.into.queries), at.first ? Access::create : Access::update));
+  core.operands.push_back(creates(at.into.keys));
+  core.operands.push_back(creates(at.into.values));
+  if (at.step == 0) append_sink_gradients(half, core.operands);
   const ScoreGradients beside(unit, core.attention);
   unit.add(Phase::input_gradient, core);
   beside.end();
@@ -319,30 +324,74 @@ void append_block_addition(NetworkUnit& unit, const HeadBuffers& block, const He
   unit.add(Phase::input_gradient, addition);
 }
 
+// What goes round a backward ring: gradients of keys and values so far, in two places in turn, and
+// those of the block at work.
+struct RingGradients {
+  HeadBuffers own;
+  RingPlaces following;
+  HeadBuffers of_block;
+};
+RingGradients ring_gradients(NetworkUnit& unit, const AttentionHalf& half) {
+  const HeadBuffers own = make_gradients(unit, half);
+  RingGradients gradients{
+      own,
+      ring_places(unit, half, {"", "even key gradient", "even value gradient"},
+                  {"", "odd key gradient", "odd value gradient"}),
+      {own.queries, unit.whole_activation("block key gradient", part_of(half.keys_cut)),
+       unit.whole_activation("block value gradient", part_of(half.values_cut))}};
+  for (HeadBuffers& place : gradients.following) place.queries = own.queries;
+  return gradients;
+}
+
 // The forward ring run backwards, from the block that it ended with to the rank's own: the next
-// block comes in and the gradients so far go out while the core works on the block between them.
+// block comes in and the gradients so far go out while the core works on the block between them
+// (Transformer Engine keeps that last block, and not the rank's own).
 HeadBuffers append_ring_gradient(NetworkUnit& unit, const AttentionHalf& half, int context_gradient,
                                  bool repeats_core) {
-  const HeadBuffers gradients = make_gradients(unit, half);
-  const RingPlaces following =
-      ring_places(unit, half, {"", "even key gradient", "even value gradient"},
-                  {"", "odd key gradient", "odd value gradient"});
-  const HeadBuffers of_block = {
-      gradients.queries, unit.whole_activation("block key gradient", part_of(half.keys_cut)),
-      unit.whole_activation("block value gradient", part_of(half.values_cut))};
+  const RingGradients gradients = ring_gradients(unit, half);
   const PassedOn back{OperationKind::pass_back, Phase::input_gradient};
   const int last = unit.lowering().plan.context_parallel - 1;
+  const auto place = [&](int step) {
+    return gradients.following[static_cast<std::size_t>(step % 2)];
+  };
   for (int step = last; step >= 0; --step) {
     const HeadBuffers& block = half.ring[static_cast<std::size_t>(step % 2)];
     if (step > 0) pass(unit, back, block, half.ring[static_cast<std::size_t>((step + 1) % 2)]);
-    HeadBuffers sum = step == 0 ? gradients : following[static_cast<std::size_t>(step % 2)];
-    sum.queries = gradients.queries;
-    if (step < last) pass(unit, back, following[static_cast<std::size_t>((step + 1) % 2)], sum);
+    const HeadBuffers sum = step == 0 ? gradients.own : place(step);
+    if (step < last) pass(unit, back, place(step + 1), sum);
     if (repeats_core) repeat_block(unit, half, step, block);
-    append_block_gradient(unit, half, step, block, context_gradient, step == last ? sum : of_block);
-    if (step < last) append_block_addition(unit, of_block, sum);
+    append_block_gradient(unit, half, context_gradient,
+                          {step, step == last, block, step == last ? sum : gradients.of_block});
+    if (step < last) append_block_addition(unit, gradients.of_block, sum);
   }
-  return gradients;
+  return gradients.own;
+}
+
+// The forward ring once more, from the rank's own block: what was passed on in the forward pass is
+// not kept (PyTorch, torch/distributed/tensor/experimental/_attention.py,
+// _templated_ring_attention_backward, whose inputs are the rank's own keys and values). The
+// gradients of a block follow it and come home at the end, where those of its own rank wait for
+// them; PyTorch sends these round as well, one message more.
+HeadBuffers append_forward_ring_gradient(NetworkUnit& unit, const AttentionHalf& half,
+                                         int context_gradient) {
+  const RingGradients gradients = ring_gradients(unit, half);
+  const PassedOn on{OperationKind::pass_on, Phase::input_gradient};
+  const int last = unit.lowering().plan.context_parallel - 1;
+  const auto place = [&](int step) {
+    return gradients.following[static_cast<std::size_t>(step % 2)];
+  };
+  for (int step = 0; step <= last; ++step) {
+    const HeadBuffers& block = block_at(half, half.ring, step);
+    if (step < last) pass(unit, on, block, block_at(half, half.ring, step + 1));
+    if (step > 1) pass(unit, on, place(step - 1), place(step));
+    const HeadBuffers others = step == 1 ? place(step) : gradients.of_block;
+    append_block_gradient(unit, half, context_gradient,
+                          {step, step == 0, block, step == 0 ? gradients.own : others});
+    if (step > 1) append_block_addition(unit, gradients.of_block, place(step));
+  }
+  pass(unit, on, place(last), gradients.of_block);
+  append_block_addition(unit, gradients.of_block, gradients.own);
+  return gradients.own;
 }
 
 // ---- Ulysses --------------------------------------------------------------------------------
@@ -422,11 +471,15 @@ void append_core(NetworkUnit& unit, AttentionHalf& half) {
 }
 
 HeadBuffers append_core_gradient(NetworkUnit& unit, const AttentionHalf& half, int context_gradient,
-                                 bool repeats_core) {
+                                 Repeats repeats) {
   const Plan& plan = unit.lowering().plan;
+  const bool repeats_core = repeats == Repeats::attention_core;
   const bool gathers =
       plan.context_parallel > 1 && plan.context_parallel_algorithm == ContextAlgorithm::all_gather;
   if (gathers) return append_gathered_gradient(unit, half, context_gradient, repeats_core);
+  if (is_ring(plan) && repeats == Repeats::every_second_matmul) {
+    return append_forward_ring_gradient(unit, half, context_gradient);
+  }
   if (is_ring(plan)) return append_ring_gradient(unit, half, context_gradient, repeats_core);
   if (repeats_core) repeat_core(unit, half, half.core);
   if (plan.context_parallel == 1) {

@@ -5,10 +5,13 @@
 // last one nothing, as the estimate counts them (torchtitan repeats the second half, which costs
 // the same; of an MLP without a gate it keeps the first GEMM whole); of shared and routed experts
 // the same. Of the projections to latent vectors and back half is repeated, and of the router.
-// What attention exchanged between context ranks is kept, and so are reduce-scatters and what
-// tokens went to experts; other exchanges are repeated, but for the last one, whose GEMM is kept.
+// What attention exchanged between context ranks is not repeated, and of a ring not kept either: to
+// the policy it is one operation, of which it sees output and statistics (_CachingTorchDispatchMode
+// is off within an operation on distributed tensors). Reduce-scatters and what tokens went to
+// experts are kept; other exchanges are repeated, but for the last one, whose GEMM is kept.
 // Nothing behind the experts' last GEMM is needed again, nor behind a compiled layer's last one:
 // an eager policy keeps the MLP's output by its number, and repeats the sum that it goes into.
+// What such a policy keeps is there until the layer is repeated even if nobody reads it then.
 #include <algorithm>
 #include <set>
 #include <utility>

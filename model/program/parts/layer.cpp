@@ -77,7 +77,7 @@ void add_layer(NetworkUnit& unit, LayerKind kind, Repeats repeats) {
   } else {
     append_mlp_gradient(unit, mlp);
   }
-  append_attention_gradient(unit, attention, repeats == Repeats::attention_core);
+  append_attention_gradient(unit, attention, repeats);
   if (kind.mtp) append_mtp_input_gradient(unit, mtp);
   cast_weights.read_at_end();
 }

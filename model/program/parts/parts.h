@@ -127,11 +127,11 @@ struct AttentionHalf {
   HeadBuffers core;
   int core_output = -1, statistics = -1;
   std::vector<int> block_scores;  // of a ring without a fused kernel, by step: before the softmax
-  RingPlaces ring;                // the last block that came stays for backward
+  RingPlaces ring;                // of blocks on their way
 };
 AttentionHalf append_attention(NetworkUnit& unit, LayerKind kind, const LayerInput& input,
                                const LayerMiddle& middle);
-void append_attention_gradient(NetworkUnit& unit, const AttentionHalf& half, bool repeats_core);
+void append_attention_gradient(NetworkUnit& unit, const AttentionHalf& half, Repeats repeats);
 
 void append_latent_heads(NetworkUnit& unit, AttentionHalf& half);
 // To the end of the branch.
@@ -140,10 +140,11 @@ void append_latent_heads_gradient(NetworkUnit& unit, const AttentionHalf& half,
 
 // The core under each way of context parallelism; writes half.branch.inner.
 void append_core(NetworkUnit& unit, AttentionHalf& half);
-// Returns the gradients of half.heads. `repeats_core`: the scores of the forward pass were not kept
-// and are computed again, from what it read.
+// Returns the gradients of half.heads. Where the core is repeated, the scores of the forward pass
+// were not kept and are computed again, from what it read; where every second GEMM is, a ring
+// begins with the rank's own block, else with the last that came, which was kept.
 HeadBuffers append_core_gradient(NetworkUnit& unit, const AttentionHalf& half, int context_gradient,
-                                 bool repeats_core);
+                                 Repeats repeats);
 
 void add_layer(NetworkUnit& unit, LayerKind kind, Repeats repeats);
 

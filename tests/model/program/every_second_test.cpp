@@ -114,6 +114,36 @@ TEST(EverySecondMatmul, RepeatedOverContextIsTheUnshardedNetwork) {
   }
 }
 
+// A ring that begins its backward pass with the rank's own block: of two, three and four ranks,
+// with the exchanges beside the kernels or among them.
+TEST(EverySecondMatmul, RepeatedOverARingIsTheUnshardedNetwork) {
+  Transformer sinks = tiny_llama(false);
+  sinks.attention_sinks = true;
+  Training training = every_second();
+  training.sequence_length = 24;
+  for (const Transformer& model : {tiny_llama(true), sinks, tiny_latent()}) {
+    for (const int ranks : {2, 3, 4}) {
+      for (const bool overlaps : {false, true}) {
+        PlanRequest request = repeating(1, false);
+        request.context_parallel = ranks;
+        request.overlap.context_parallel = overlaps;
+        expect_equivalent(tiny_setting(model, training, request),
+                          fmt::format("{} over {} ranks: ", model.name, ranks), 13);
+      }
+    }
+  }
+}
+
+TEST(EverySecondMatmul, RepeatedOverARingKeepsTheScoresInMemory) {
+  Training training = every_second();
+  training.sequence_length = 8;
+  training.stack.flash_attention = false;
+  training.stack.dropout = true;
+  PlanRequest request = repeating(2, false);
+  request.context_parallel = 2;
+  expect_equivalent(tiny_setting(tiny_gpt(false), training, request), "", 17);
+}
+
 TEST(EverySecondMatmul, RepeatedWithDropoutHasTheGradientsOfItsLoss) {
   Training training = every_second();
   training.stack.dropout = true;
