@@ -100,9 +100,13 @@ bool ends_mlp(OperatorKind kind) {
   return kind == OperatorKind::mlp_down || kind == OperatorKind::shared_down;
 }
 
+bool deals_heads(const LayerShard& shard) {
+  return shard.context > 1 && shard.context_algorithm == ContextAlgorithm::ulysses;
+}
+
 // Queries, keys and values of other ranks' tokens, and the output of this one's.
 Bytes brought_by_ulysses(const LayerShard& shard, const AttentionShape& a, double element) {
-  if (shard.context == 1 || shard.context_algorithm != ContextAlgorithm::ulysses) return Bytes(0);
+  if (!deals_heads(shard)) return Bytes(0);
   const double widths = a.query_head_dim + a.value_head_dim;
   return Bytes(a.batch * a.queries * (a.heads + a.kv_heads) * widths * element);
 }
@@ -110,8 +114,9 @@ Bytes brought_by_ulysses(const LayerShard& shard, const AttentionShape& a, doubl
 // What it keeps: the outputs of the other GEMMs but for the experts' last, which nobody needs
 // again, what an exchange brought, what sequence parallelism scattered of the output projection's
 // (torchtitan's list of operations to save has reduce_scatter_tensor), and attention's output and
-// log-sum-exp. Nobody needs the MLP's last either: an eager policy keeps it by its number all the
-// same, a compiler's does not.
+// log-sum-exp. Nobody needs the MLP's last either, nor queries and values behind an exchange of
+// heads: an eager policy keeps them by their numbers all the same, and what was scattered of the
+// former, a compiler's does not.
 Bytes saved_by_every_second(const Job& job, const LayerShard& shard, const Operator& op) {
   const double element = job.training.precision.activation_bytes;
   if (op.cls == OperatorClass::attention) {
@@ -121,12 +126,14 @@ Bytes saved_by_every_second(const Job& job, const LayerShard& shard, const Opera
   }
   if (op.cls == OperatorClass::memory_bound) return Bytes(0);
   if (op.kind == OperatorKind::expert_down) return Bytes(0);
-  if (job.training.stack.compiled && ends_mlp(op.kind)) return Bytes(0);
+  const bool exchanged = op.kind == OperatorKind::qkv_projection && deals_heads(shard);
+  if (job.training.stack.compiled && (ends_mlp(op.kind) || exchanged)) return Bytes(0);
   const GemmShape& g = op.gemm;
   const double output = g.n * (1 - every_second_share(job.model, op));
   const double brought = op.kind == OperatorKind::expert_up && exchanges_tokens(shard) ? g.k : 0;
-  const bool scatters = op.kind == OperatorKind::output_projection && shard.sequence_parallel;
-  const double scattered = scatters && shard.tensor > 1 ? g.n / shard.tensor : 0;
+  const bool scatters = op.kind == OperatorKind::output_projection || ends_mlp(op.kind);
+  const bool shards = shard.sequence_parallel && shard.tensor > 1;
+  const double scattered = scatters && shards ? g.n / shard.tensor : 0;
   return Bytes(g.m * g.groups * element * (output + brought + scattered));
 }
 

@@ -71,6 +71,10 @@ bool is_last(const Operation& op) {
   return is_some_gemm(op) && down;
 }
 
+bool scatters(const Operation& op) {
+  return op.kind == OperationKind::reduce_scatter && op.group == Group::tensor;
+}
+
 bool moves_tokens(const Operation& op) {
   return op.group == Group::expert || op.group == Group::expert_tensor;
 }
@@ -120,12 +124,20 @@ class Again {
   Operations of(const Operation& op) {
     if (behind_kept_) return {};
     if (keeps(op)) {
-      for (const Operand& operand : created_by(op)) kept_.insert(operand.buffer);
+      const bool by_number = is_last(op) && op.part != OperatorKind::expert_down;
+      const bool by_policy = by_number || scatters(op);
+      for (const Operand& operand : created_by(op)) {
+        kept_.insert(operand.buffer);
+        if (by_policy) kept_by_policy.push_back(reads(operand.buffer));
+      }
       return {};
     }
     if (is_gemm(op, OperatorKind::qkv_projection)) {
       const std::vector<Operand> created = created_by(op);
-      kept_.insert({created[0].buffer, created[2].buffer});
+      for (const Operand& operand : {created[0], created[2]}) {
+        kept_.insert(operand.buffer);
+        kept_by_policy.push_back(reads(operand.buffer));
+      }
       return {keys_of(lowering_, op)};
     }
     if (is_halved(op)) {
@@ -138,6 +150,7 @@ class Again {
   }
 
   std::vector<Halves> halves;
+  std::vector<Operand> kept_by_policy;  // and perhaps never read again
 
  private:
   bool keeps(const Operation& op) {
@@ -194,9 +207,16 @@ void keep_half(const Lowering& lowering, const Halves& halves, Operations& forwa
 
 void NetworkUnit::repeat_every_second_matmul() {
   Again again(lowering_);
+  Operations repeated;
   for (const Operation& op : forward_) {
-    for (Operation& repeated : again.of(op)) repeat(std::move(repeated));
+    for (Operation& one : again.of(op)) repeated.push_back(std::move(one));
   }
+  if (!lowering_.training.stack.compiled && !again.kept_by_policy.empty()) {
+    repeat({.kind = OperationKind::await,
+            .dtype = lowering_.dtype,
+            .operands = std::move(again.kept_by_policy)});
+  }
+  for (Operation& one : repeated) repeat(std::move(one));
   for (const Halves& halves : again.halves) keep_half(lowering_, halves, forward_);
 }
 

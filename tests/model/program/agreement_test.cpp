@@ -185,10 +185,15 @@ TEST(ProgramAgreement, ALayerKeepsWhatItsOperatorsSave) {
 
 // ---- What is repeated of it ------------------------------------------------------------------
 
-Case every_second_repeated(int tensor, PreparedJob job) {
+struct OfRepeated {
+  int tensor = 1, context = 1;
+  bool sequence_parallel = false;
+};
+Case every_second_repeated(const OfRepeated& of, PreparedJob job) {
   job.job.training.stack.selective = SelectiveRecompute::every_second_matmul;
   job.job.training.stack.flash_attention = true;
-  PlanRequest request = degrees(tensor, 1, false);
+  PlanRequest request = degrees(of.tensor, 1, of.sequence_parallel);
+  request.context_parallel = of.context;
   request.recompute = {RecomputeMode::selective, 0};
   return make_case(std::move(job), request);
 }
@@ -216,7 +221,7 @@ TEST(ProgramAgreement, CompiledLayersDoNotKeepTheMlpsOutput) {
   const auto kept = [](bool compiled) {
     PreparedJob job = llama_8b_on_h100();
     job.job.training.stack.compiled = compiled;
-    const Case c = every_second_repeated(1, std::move(job));
+    const Case c = every_second_repeated({1}, std::move(job));
     const LayerCost cost = layer_cost(c.job, c.plan, unit_links(c.plan), LayerKind{});
     expect_close(kept_by_layer(c).value(), cost.saved.selective.value(), "bytes kept");
     expect_close(time_repeated(c).value(), cost.selective_recompute.recompute.value(),
@@ -227,12 +232,50 @@ TEST(ProgramAgreement, CompiledLayersDoNotKeepTheMlpsOutput) {
   EXPECT_DOUBLE_EQ(kept(false) - kept(true), 2 * 4096);
 }
 
+// What an eager policy keeps by its number although nobody reads it again: of each token the MLP's
+// output on every tensor-parallel rank before it is scattered, 2 bytes for 4,096 numbers, and this
+// rank's part of the sum; which without sequence parallelism is made in place.
+TEST(ProgramAgreement, EagerLayersKeepTheMlpsOutputBeforeAndBehindTheReduceScatter) {
+  for (const bool sequence_parallel : {false, true}) {
+    const auto kept = [&](bool compiled) {
+      PreparedJob job = llama_8b_on_h100();
+      job.job.training.stack.compiled = compiled;
+      const Case c = every_second_repeated({.tensor = 4, .sequence_parallel = sequence_parallel},
+                                           std::move(job));
+      const LayerCost cost = layer_cost(c.job, c.plan, unit_links(c.plan), LayerKind{});
+      expect_close(kept_by_layer(c).value(), cost.saved.selective.value(), "bytes kept");
+      return kept_by_layer(c).value() /
+             static_cast<double>(c.job.job.training.sequence_length * c.plan.micro_batch);
+    };
+    const double more = sequence_parallel ? 2 * 4096 + 2 * 4096 / 4.0 : 2 * 4096;
+    EXPECT_DOUBLE_EQ(kept(false) - kept(true), more) << sequence_parallel;
+  }
+}
+
+// PyTorch's ring keeps the inputs of the rank itself, and nothing that was passed on: of each token
+// the layer's input, queries, values, attention's output with its log-sum-exp, and one half of the
+// MLP's first GEMM, as on one rank.
+TEST(ProgramAgreement, ARingKeepsNothingOfWhatCameWhereEverySecondMatmulIsRepeated) {
+  for (const int ranks : {2, 4}) {
+    PreparedJob job = llama_8b_on_h100();
+    job.job.training.stack.compiled = true;
+    const Case c = every_second_repeated({.context = ranks}, std::move(job));
+    const LayerCost cost = layer_cost(c.job, c.plan, unit_links(c.plan), LayerKind{});
+    const double tokens = static_cast<double>(c.job.job.training.sequence_length) / ranks;
+    const double a_token = 2 * (4096 + 4096 + 1024 + 4096 + 14336) + 4 * 32;
+    expect_close(kept_by_layer(c).value(), a_token * tokens, "bytes kept");
+    expect_close(cost.saved.selective.value(), a_token * tokens, "bytes estimated");
+    expect_close(time_repeated(c).value(), cost.selective_recompute.recompute.value(),
+                 "time repeated");
+  }
+}
+
 // Against the estimate's own account of the operators.
 TEST(ProgramAgreement, EverySecondMatmulIsRepeatedAndTheOthersKeptAsTheEstimateSays) {
   for (const Case& c :
-       {every_second_repeated(1, llama_8b_on_h100()), every_second_repeated(4, llama_8b_on_h100()),
-        every_second_repeated(8, gpt3_on_a100()),
-        every_second_repeated(4, in_8_bits(llama_8b_on_h100()))}) {
+       {every_second_repeated({1}, llama_8b_on_h100()),
+        every_second_repeated({4}, llama_8b_on_h100()), every_second_repeated({8}, gpt3_on_a100()),
+        every_second_repeated({4}, in_8_bits(llama_8b_on_h100()))}) {
     const LayerCost cost = layer_cost(c.job, c.plan, unit_links(c.plan), LayerKind{});
     expect_close(kept_by_layer(c).value(), cost.saved.selective.value(), "bytes kept");
     expect_close(time_repeated(c).value(), cost.selective_recompute.recompute.value(),
