@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "model/program/parts/offload.h"
+#include "model/program/unit_names.h"
 #include "model/schedule/schedule.h"
 
 namespace trainyard {
@@ -76,11 +77,6 @@ void narrow_scopes(Lowering& lowering, const std::vector<Operations>& passes) {
     }
   }
 }
-
-struct UnitNames {
-  std::string_view forward, backward, input_gradient, weight_gradient, reduction, mirror, norm,
-      update, gather;
-};
 
 Operations in_turn(Operations first, const Operations& second) {
   first.insert(first.end(), second.begin(), second.end());
@@ -237,6 +233,18 @@ CopyBlocks add_copies(Lowering& lowering, const PassOperations& pass) {
           add_block(lowering.program, "gradients go", pass.go)};
 }
 
+// A block of its own where weights are gathered: those of the unit behind the head come when the
+// logits and their copies are gone, for the hook that asks for them is that of the head's output
+// (FSDP2, FSDPParamGroup.pre_backward; DeepSpeed, PreBackwardFunction).
+int add_loss(Lowering& lowering, Operations& work) {
+  if (lowering.plan.held_zero_stage() < 3) return -1;
+  const auto made =
+      std::ranges::find(work, OperationKind::cross_entropy_gradient, &Operation::kind);
+  if (made == work.end()) return -1;
+  const auto count = static_cast<std::size_t>(made - work.begin()) + 1;
+  return add_block(lowering.program, "loss gradient", cut_front(work, count));
+}
+
 void add_passes(Lowering& lowering, bool splits, const UnitNames& names, UnitPasses passes,
                 UnitBlocks& blocks) {
   Program& program = lowering.program;
@@ -252,11 +260,13 @@ void add_passes(Lowering& lowering, bool splits, const UnitNames& names, UnitPas
   if (splits) {
     blocks.input_copies = add_copies(lowering, passes.input);
     blocks.weight_copies = add_copies(lowering, passes.weight);
+    blocks.loss_input_gradient = add_loss(lowering, passes.input.work);
     blocks.input_gradient = add_block(program, names.input_gradient, std::move(passes.input.work));
     blocks.weight_gradient =
         add_block(program, names.weight_gradient, std::move(passes.weight.work));
   }
   blocks.backward_copies = add_copies(lowering, passes.backward);
+  blocks.loss_backward = add_loss(lowering, passes.backward.work);
   blocks.backward = add_block(program, names.backward, std::move(passes.backward.work));
 }
 
@@ -343,29 +353,6 @@ UnitBlocks add_unit(Lowering& lowering, NetworkUnit& unit, const UnitNames& name
   blocks.gather = add_block(program, names.gather, weight_gather(lowering, parameters));
   return blocks;
 }
-
-constexpr UnitNames kLayerNames = {
-    "layer forward",         "layer backward",           "layer input gradient",
-    "layer weight gradient", "layer gradient reduction", "layer gradient mirror",
-    "layer gradient norm",   "layer optimizer",          "layer weight gather"};
-constexpr UnitNames kEmbeddingNames = {
-    "embedding forward",         "embedding backward",           "embedding input gradient",
-    "embedding weight gradient", "embedding gradient reduction", "embedding gradient mirror",
-    "embedding gradient norm",   "embedding optimizer",          "embedding weight gather"};
-constexpr UnitNames kHeadNames = {
-    "head forward",         "head backward",           "head input gradient",
-    "head weight gradient", "head gradient reduction", "head gradient mirror",
-    "head gradient norm",   "head optimizer",          "head weight gather"};
-
-constexpr UnitNames kMtpEmbeddingNames = {"mtp embedding forward",
-                                          "mtp embedding backward",
-                                          "mtp embedding input gradient",
-                                          "mtp embedding weight gradient",
-                                          "mtp embedding gradient reduction",
-                                          "mtp embedding gradient mirror",
-                                          "mtp embedding gradient norm",
-                                          "mtp embedding optimizer",
-                                          "mtp embedding weight gather"};
 
 bool has_layers_of(const Transformer& model, LayerKind kind) {
   for (int layer = 0; layer < layers_with_mtp(model); ++layer) {

@@ -20,6 +20,8 @@ struct UnitBlocks {
   int forward = -1;
   int backward = -1;  // input and weight gradient in one
   int input_gradient = -1, weight_gradient = -1;
+  // Of the head under ZeRO-3, what these two begin with: the gradient of its logits.
+  int loss_backward = -1, loss_input_gradient = -1;
   // Its weights, where they are gathered for a pass: before its first unit, or beside the one
   // before.
   int fetch_forward = -1, fetch_backward = -1;

@@ -45,6 +45,11 @@ int block_of(const UnitBlocks& unit, StepPass pass) {
   return -1;
 }
 
+int loss_block_of(const UnitBlocks& unit, StepPass pass) {
+  if (pass == StepPass::backward) return unit.loss_backward;
+  return pass == StepPass::input_gradient ? unit.loss_input_gradient : -1;
+}
+
 // The micro-batches of a chunk take the lowest free place when their forward pass begins and give
 // it back after the pass that uses their activations last.
 class Slots {
@@ -448,6 +453,7 @@ class StageBuilder {
     }
     for (std::size_t i = 0; i < units.size(); ++i) {
       call_next_copies(body, units, i, pass);
+      call(body, block_call(units[i].at, loss_block_of(*units[i].blocks, pass)));
       if (moves) call_next_moves(body, units, i, pass);
       await_sums(body, units[i], pass, sums);
       call(body, block_call(units[i].at, block_of(*units[i].blocks, pass)));

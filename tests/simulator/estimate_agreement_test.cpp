@@ -103,8 +103,7 @@ TEST(EstimateAgreement, OfCollectivesOnLinksThatTheyWereNotMeasuredOn) {
 
 // ---- Gradients and weights that are whole for a while -------------------------------------------
 
-// What a rank has of other ranks' states in a pass. With ZeRO-3 the estimate has the last layer's
-// weights at the loss already.
+// What a rank has of other ranks' states in a pass.
 TEST(EstimateAgreement, OfThePeakOfMemoryUnderZeRO) {
   PreparedJob tied = llama_8b_on_h100(1, 16);
   tied.job.model.tied_embeddings = true;
@@ -118,7 +117,7 @@ TEST(EstimateAgreement, OfThePeakOfMemoryUnderZeRO) {
         const Roads roads = both_roads(prepare(reduced), request, true);
         const double apart = roads.played.peak_memory / roads.estimated.peak_memory - 1;
         EXPECT_LT(apart, 0.01) << reduced.model.name << ", ZeRO-" << zero << ", " << reduction;
-        EXPECT_GT(apart, zero == 2 ? -0.01 : -0.06) << reduced.model.name << ", " << reduction;
+        EXPECT_GT(apart, -0.01) << reduced.model.name << ", ZeRO-" << zero << ", " << reduction;
       }
     }
   }
@@ -230,8 +229,41 @@ TEST(EstimateAgreement, OfLearnedPositionsUnderZeRO) {
   }
 }
 
+// Layers of more weights than the head. Without overlap one unit's gradients are whole; the weights
+// behind the head's do not come before the loss.
+TEST(EstimateAgreement, OfThePeakOfMemoryWhereLayersAreLarge) {
+  PreparedJob job = llama_8b_on_h100(4, 64);
+  job.job.model.layers = 8;
+  job.job.model.hidden_size = 16384;
+  job.job.model.attention_heads = 128;
+  job.job.model.ffn_size = 53248;
+  for (const bool overlaps : {false, true}) {
+    for (const std::int64_t sequence : {2048, 16384}) {
+      job.job.training.sequence_length = sequence;
+      job.job.training.stack.saved_logit_bytes = sequence > 2048 ? 14 : 6;  // the loss is the peak
+      const Roads roads = both_roads(prepare(job.job), sharded(3, {}), overlaps);
+      EXPECT_NEAR(roads.played.peak_memory / roads.estimated.peak_memory, 1, 0.025)
+          << sequence << (overlaps ? " beside" : "");
+    }
+  }
+}
+
+// A ring that repeats every second GEMM keeps nothing of what came.
+TEST(EstimateAgreement, OfEverySecondMatmulInARing) {
+  PreparedJob job = llama_8b_on_h100(2, 16);
+  job.job.training.sequence_length = 65536;
+  job.job.training.stack.selective = SelectiveRecompute::every_second_matmul;
+  job.job.model.kv_heads = job.job.model.attention_heads;
+  for (const int ranks : {2, 4, 8}) {
+    const PlanRequest request{.context_parallel = ranks,
+                              .recompute = {RecomputeMode::selective, 0}};
+    const Roads roads = both_roads(prepare(job.job), request, true);
+    EXPECT_NEAR(roads.played.peak_memory / roads.estimated.peak_memory, 1, 0.02) << ranks;
+  }
+}
+
 // What Ulysses brought is kept, beside every second GEMM's output. Queries and values of a rank's
-// own tokens are such outputs, too; the program drops them where nothing reads them again.
+// own tokens are such outputs, too, which nobody reads again: a compiler does not keep them.
 TEST(EstimateAgreement, OfEverySecondMatmulUnderUlysses) {
   PreparedJob job = llama_8b_on_h100(1, 16);
   job.job.training.sequence_length = 131072;

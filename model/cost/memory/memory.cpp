@@ -314,11 +314,11 @@ StatesHere states_here(const PreparedJob& job, const Plan& plan, const StageCost
 
 // What ZeRO 2 and 3 have whole of a stage's parameters while passes run. Weights are gathered a
 // unit ahead. A unit's gradients are scattered beside the next one's backward pass, so that two
-// units' are there at most.
+// units' are there at most; without overlap before it, so that only one's are.
 class WholeParameters {
  public:
   WholeParameters(const PreparedJob& job, const Plan& plan, const StageParameters& stage)
-      : stage_(stage), matrix_(matrix_at_head(job, stage)) {
+      : stage_(stage), matrix_(matrix_at_head(job, stage)), overlaps_(plan.overlap.data_parallel) {
     const Training& training = job.job.training;
     const ShardDivisors dense = dense_divisors(plan), expert = expert_divisors(plan);
     const auto is_shared = [&](double ShardDivisors::*by) {
@@ -332,27 +332,37 @@ class WholeParameters {
 
   // One gathered and the gradients of two, or as many weights and one's gradients.
   Bytes at_layers() const {
-    return Bytes(stage_.largest_layer * (weight_ + gradient_ + std::max(weight_, gradient_)));
+    const double second = overlaps_ ? std::max(weight_, gradient_) : weight_;
+    return Bytes(stage_.largest_layer * (weight_ + gradient_ + second));
   }
   // More than that beside the last layers: the head's gradient goes while the next unit's are made;
   // that of a matrix that is the embedding's as well grows until that one's pass.
   Bytes beside_layers() const {
     if (!stage_.head || !ends_are_shared_) return Bytes(0);
     const bool stays = stage_.embedding && stage_.head_matrix == 0;
+    if (!stays && !overlaps_) return Bytes(0);
     const double more = stays ? matrix_ : std::max(0.0, matrix_ - stage_.largest_layer);
     return Bytes(more * gradient_);
   }
-  // More, or less, than `at_layers` from the loss on: the head's matrix, its gradient and the last
-  // layer, and no gradient of a layer yet.
+  // More, or less, than `at_layers` while the loss is made: the head's matrix and its gradient.
+  Bytes at_loss() const {
+    if (!ends_are_shared_) return Bytes(0);
+    return Bytes(matrix_ * (end_weight_ + gradient_)) - at_layers();
+  }
+  // The same behind it: the last layer's weights come when the logits and their copies are gone,
+  // and there is no gradient of a layer yet.
   Bytes at_head() const {
     if (!ends_are_shared_) return Bytes(0);
-    return Bytes(matrix_ * (end_weight_ + gradient_) + stage_.largest_layer * weight_) -
-           at_layers();
+    return at_loss() + Bytes(stage_.largest_layer * weight_);
   }
   // While the embedding's passes run, with its positions: its weights and the next layer's, or its
   // gradient and that of the layer whose pass came before.
   Bytes at_embedding() const {
     if (!stage_.embedding || !ends_are_shared_) return Bytes(0);
+    if (!overlaps_) {
+      return Bytes(std::max(stage_.embedding_matrix * end_weight_ + stage_.largest_layer * weight_,
+                            stage_.embedding_matrix * gradient_));
+    }
     return Bytes(stage_.embedding_matrix * std::max(end_weight_, gradient_) +
                  stage_.largest_layer * std::max(weight_, gradient_));
   }
@@ -362,6 +372,7 @@ class WholeParameters {
   double matrix_;
   double weight_ = 0, gradient_ = 0, end_weight_ = 0;  // bytes of a parameter; 0: each rank has all
   bool ends_are_shared_ = false;
+  bool overlaps_ = false;
 };
 
 // The logits that turn back and what is there beside them.
@@ -371,9 +382,10 @@ struct AtHead {
 };
 // While their loss is made, or while the head's backward pass runs and the last layer's states
 // come.
-AtHead fullest_at_head(const LogitsAtHead& logits, const StatesHere& states) {
-  const AtHead loss{logits.turning, states.at_loss};
-  const AtHead head{logits.turned, states.at_head + logits.input};
+AtHead fullest_at_head(const LogitsAtHead& logits, const StatesHere& states,
+                       const WholeParameters& whole) {
+  const AtHead loss{logits.turning, states.at_loss + whole.at_loss()};
+  const AtHead head{logits.turned, states.at_head + logits.input + whole.at_head()};
   return loss.all() > head.all() ? loss : head;
 }
 
@@ -393,8 +405,7 @@ void add_transients(const PreparedJob& job, const Plan& plan, const StageCosts& 
   if (stage.head) {
     const LogitsAtHead logits = logits_at_head(job, plan);
     memory.at_peak.logits = logits.beside;
-    AtHead head = fullest_at_head(logits, states);
-    head.states += whole.at_head();
+    const AtHead head = fullest_at_head(logits, states, whole);
     if (head.all() > std::max(at_layer, at_embedding)) {
       memory.at_peak.logits += head.logits;
       memory.at_peak.buffers += head.states;

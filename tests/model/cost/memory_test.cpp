@@ -421,18 +421,26 @@ double made_or_reduced(const PreparedJob& job) {
   return (2 + job.job.training.stack.reduction_bytes) / 2;
 }
 
-// Handbook §7, "gathered parameters of ZeRO-3 (the live layers, prefetch included)": behind the
-// loss the head's 128,256 · 4,096 weights and their gradient, before it the last layer's weights.
+// Weights of a layer of Llama-3.1-8B: attention's, the MLP's and two norms'.
+constexpr double kLlamaLayer = 2 * 4'096.0 * (4'096 + 1'024) + 3 * 4'096.0 * 14'336 + 2 * 4'096;
+
+// Handbook §7, "gathered parameters of ZeRO-3 (the live layers, prefetch included)": at the loss
+// the head's 128,256 · 4,096 weights and their gradient. The last layer's weights come when the
+// logits and their copies are gone, which of few tokens are less: beside the gradient of the head's
+// input.
 TEST(StageMemory, OfZeRO3HasTheHeadsMatrixGathered) {
-  const PreparedJob job = llama_8b_on_h100();
-  const Plan plan = legal_plan(job, {.zero_stage = 3, .recompute = {RecomputeMode::full, 0}});
-  const StageMemory memory = estimate(job, plan).stages.front().memory;
-  ASSERT_EQ(memory.moment, MemoryMoment::output_head);
+  Job sequences = llama_8b_on_h100().job;
   const double head = 128'256.0 * 4'096;
-  const double layer = 2 * 4'096.0 * (4'096 + 1'024) + 3 * 4'096.0 * 14'336 + 2 * 4'096;
-  const double gradient = made_or_reduced(job);
-  const double workspace = 64 * 1024 * 1024;
-  EXPECT_DOUBLE_EQ(memory.at_peak.buffers.value(), workspace + head * (2 + gradient) + 2 * layer);
+  for (const int tokens : {8192, 256}) {
+    sequences.training.sequence_length = tokens;
+    const PreparedJob job = prepare(sequences);
+    const Plan plan = legal_plan(job, {.zero_stage = 3, .recompute = {RecomputeMode::full, 0}});
+    const StageMemory memory = estimate(job, plan).stages.front().memory;
+    ASSERT_EQ(memory.moment, MemoryMoment::output_head) << tokens;
+    const double behind_loss = tokens == 256 ? 2 * kLlamaLayer + 2.0 * tokens * 4'096 : 0;
+    const double here = 64 * 1024 * 1024 + head * (2 + made_or_reduced(job));
+    EXPECT_DOUBLE_EQ(memory.at_peak.buffers.value(), here + behind_loss) << tokens;
+  }
 }
 
 // Under ZeRO-2 each rank has all weights; whole gradients are of the layer at work and of the unit
@@ -443,31 +451,51 @@ TEST(StageMemory, OfZeRO2HasTheGradientsOfTwoUnitsWhole) {
   const auto buffers = [&](double reduction) {
     job.training.stack.reduction_bytes = reduction;
     const PreparedJob reduced = prepare(job);
+    PlanRequest request{.zero_stage = 2};
+    request.overlap.data_parallel = true;
     const StageMemory memory =
-        estimate(reduced, legal_plan(reduced, {.zero_stage = 2})).stages.front().memory;
+        estimate(reduced, legal_plan(reduced, request)).stages.front().memory;
     EXPECT_EQ(memory.moment, MemoryMoment::layer_backward) << reduction;
     return memory.at_peak.buffers.value();
   };
   const double head = 128'256.0 * 4'096;
-  const double layer = 2 * 4'096.0 * (4'096 + 1'024) + 3 * 4'096.0 * 14'336 + 2 * 4'096;
-  const double expected = head + layer;  // three bytes of each in the place of two
+  const double expected = head + kLlamaLayer;  // three bytes of each in the place of two
   EXPECT_NEAR(buffers(4) - buffers(2), expected, 1e-9 * expected);
 }
 
-// A layer of more weights than the head: 4,096 · (2 · 4,096 + 2 · 1,024) of attention, 3 · 4,096 ·
-// 14,336 of the MLP and two norms against 32,000 · 4,096. Behind the loss no layer has made a
-// gradient yet: there are the head's weights and gradient, the last layer's weights, and with
-// states on the host the 16-bit weights and gradients of each rank's part of both.
+// Without overlap a unit's gradients are reduced before the next unit makes its own: one layer's
+// under ZeRO-2, under ZeRO-3 beside its weights and those that were gathered ahead. The head's
+// 32,000 · 4,096 are fewer.
+TEST(StageMemory, OfZeROWithoutOverlapHasTheGradientsOfOneUnitWhole) {
+  Job job = llama_8b_on_h100().job;
+  job.training.sequence_length = 256;  // few logits
+  job.model.vocabulary = 32'000;
+  const PreparedJob prepared = prepare(job);
+  const auto buffers = [&](int zero, bool overlaps) {
+    PlanRequest request{.zero_stage = zero};
+    request.overlap.data_parallel = overlaps;
+    const StageMemory memory =
+        estimate(prepared, legal_plan(prepared, request)).stages.front().memory;
+    EXPECT_EQ(memory.moment, MemoryMoment::layer_backward) << zero;
+    return memory.at_peak.buffers.value();
+  };
+  const double gradient = made_or_reduced(prepared);
+  EXPECT_NEAR(buffers(2, true) - buffers(2, false), kLlamaLayer * gradient, 1e-6 * kLlamaLayer);
+  EXPECT_NEAR(buffers(3, false) - buffers(2, false), kLlamaLayer * (2 + 2), 1e-6 * kLlamaLayer);
+}
+
+// A layer of more weights than the head's 32,000 · 4,096. At the loss no layer has made a gradient
+// yet: there are the head's weights and gradient, and with states on the host the 16-bit weights
+// and gradients of each rank's part of it and of the last layer.
 TEST(StageMemory, OfZeRO3HasNoLayersGradientAtTheHead) {
   Job small = llama_8b_on_h100().job;
   small.model.vocabulary = 32'000;
-  small.training.stack.saved_logit_bytes = 14;
+  small.training.stack.saved_logit_bytes = 24;
   const PreparedJob job = prepare(small);
   PlanRequest request{.zero_stage = 3, .recompute = {RecomputeMode::full, 0}};
   const double head = 32'000.0 * 4'096;
-  const double layer = 2 * 4'096.0 * (4'096 + 1'024) + 3 * 4'096.0 * 14'336 + 2 * 4'096;
   const double gradient = made_or_reduced(job);
-  const double here = 64 * 1024 * 1024 + head * (2 + gradient) + 2 * layer;
+  const double here = 64 * 1024 * 1024 + head * (2 + gradient);
   const StageMemory memory = estimate(job, legal_plan(job, request)).stages.front().memory;
   ASSERT_EQ(memory.moment, MemoryMoment::output_head);
   EXPECT_DOUBLE_EQ(memory.at_peak.buffers.value(), here);
@@ -476,7 +504,7 @@ TEST(StageMemory, OfZeRO3HasNoLayersGradientAtTheHead) {
   const StageMemory away = estimate(job, plan).stages.front().memory;
   ASSERT_EQ(away.moment, MemoryMoment::output_head);
   const double kept = job.job.training.stack.gradient_bytes;
-  const double parts = (head + layer) * (2 + kept) / plan.data_parallel;
+  const double parts = (head + kLlamaLayer) * (2 + kept) / plan.data_parallel;
   EXPECT_NEAR(away.at_peak.buffers.value(), here + parts, 1e-9 * here);
 }
 
