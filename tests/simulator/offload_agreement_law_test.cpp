@@ -112,7 +112,7 @@ const std::vector<Named>& draws() {
         0.315,
         4}},
       {"every_second_matmul",
-       {{"torchtitan"}, {}, RecomputeMode::selective, 0.01, 0.025, 0.02, 0.12}},
+       {{"torchtitan"}, {}, RecomputeMode::selective, 0.01, 0.025, 0.005, 0.03}},
   };
   return all;
 }
