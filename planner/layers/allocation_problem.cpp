@@ -162,19 +162,24 @@ class Translation {
     return layer;
   }
 
-  // What ZeRO-3 has of the head beyond what a layer at work has in its place; of layers that differ
-  // the smallest, so that there is room beside any.
-  Bytes gathered_at_head(const StageParameters& head) const {
-    if (dense_divisors(plan_).parameters <= 1) return Bytes(0);
-    const Bytes copies = buffers_of(head) - buffers_of_none_;
+  // Of logits and, under ZeRO-3, of the head beyond what a layer at work has in its place: while
+  // the loss is made, or behind it, when the next layer's weights come. Of layers that differ the
+  // smallest, so that there is room beside any.
+  Bytes at_head(const StageParameters& head, const LogitsAtHead& logits) const {
+    const Bytes turned = logits.turned + logits.input;
+    if (dense_divisors(plan_).parameters <= 1) return std::max(logits.turning, turned);
     double layer = parts_[1].largest_layer;
     for (std::size_t i = 2; i + 1 < parts_.size(); ++i) {
       layer = std::min(layer, parts_[i].largest_layer);
     }
     const Training& training = job_.job.training;
-    const Bytes beside(layer *
-                       (training.precision.weight_bytes + reduced_gradient_bytes(training)));
-    return std::max(Bytes(0), copies - beside);
+    const double weight = training.precision.weight_bytes;
+    const double gradient = whole_gradient_bytes(training);
+    const double second = plan_.overlap.data_parallel ? std::max(weight, gradient) : weight;
+    const Bytes more =
+        buffers_of(head) - buffers_of_none_ - Bytes(layer * (weight + gradient + second));
+    return std::max(logits.turning + std::max(Bytes(0), more),
+                    turned + std::max(Bytes(0), more + Bytes(layer * weight)));
   }
 
   // What one stage with embedding and head has less of than two: nothing, or the table that is
@@ -234,9 +239,8 @@ class Translation {
       const LogitsAtHead logits = logits_at_head(job_, plan_);
       const double there = 1 + beside_turning(plan_).all();
       stage.fixed += states_of(head) + costs_.head.saved.everything * there + logits.beside;
-      stage.head = std::max(logits.turning, logits.turned + logits.input);
+      stage.head = at_head(head, logits);
       if (mtp_) stage.own.assign(at(job_.job.model.mtp_layers), mtp_layer());
-      stage.head += gathered_at_head(head);
     }
     stage.in_flight_by_layers = in_flight_by_layers(index, stage.own.size(), stage.in_flight);
     stage.time += sends_in_passes(stack, plan_, sends, index).total();
