@@ -238,7 +238,11 @@ bool repeats_previous(const PreparedJob& job, const Plan& plan, const PipelineSe
                       const Estimate& out, std::size_t index) {
   const auto stage = static_cast<int>(index);
   if (index <= 1 || index + 1 >= out.stages.size() || differs_by_place(plan)) return false;
-  if (!(out.held[index].kinds == out.held[index - 1].kinds)) return false;
+  const StageParameters& own = out.held[index];
+  const StageParameters& before = out.held[index - 1];
+  if (!(own.kinds == before.kinds && own.side_by_side == before.side_by_side)) return false;
+  // Parameters come unit by unit beside passes, and so do unlike layers in their order.
+  if (plan.held_zero_stage() >= 3 && !job.only_kind) return false;
   const Recompute recompute = recompute_of(plan, stage);
   if (!(recompute == recompute_of(plan, stage - 1))) return false;
   if (repeats_by_order(job, plan, recompute)) return false;

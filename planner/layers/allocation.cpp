@@ -19,8 +19,10 @@ struct LayerRun {
   int count = 0;
   double time = 0, selective = 0, full = 0, states = 0;
   double saved = 0, saved_selective = 0, saved_by_full = 0, between_halves = 0;
-  double largest_saved = 0, largest_core = 0, largest_gradients = 0, largest_gathered = 0;
-  double least_spared = kInfinity;  // by repeating one of them
+  double largest_saved = 0, largest_core = 0, largest_gradients = 0;
+  double gathered_alone = 0, gathered_by_two = 0;  // of a layer, and of two next to each other
+  double last_gathered = 0, last_beside = 0;       // of the layer that was added last
+  double least_spared = kInfinity;                 // by repeating one of them
 
   void add(const AllocatedLayer& layer) {
     ++count;
@@ -36,7 +38,12 @@ struct LayerRun {
     largest_saved = std::max(largest_saved, layer.saved.value());
     least_spared = std::min(least_spared, (layer.saved - layer.saved_by_full).value());
     largest_gradients = std::max(largest_gradients, layer.gradients.value());
-    largest_gathered = std::max(largest_gathered, layer.gathered.value());
+    const double gathered = layer.gathered.value(), beside = layer.gathered_beside.value();
+    gathered_alone = std::max(gathered_alone, gathered);
+    gathered_by_two =
+        std::max({gathered_by_two, gathered, gathered + last_beside, last_gathered + beside});
+    last_gathered = gathered;
+    last_beside = beside;
   }
 };
 
@@ -62,7 +69,9 @@ struct Room {
 };
 
 Room room_of(const AllocatedStage& stage, const LayerRun& s) {
-  const double held = stage.fixed.value() + s.states + s.largest_gathered;
+  const bool are_alone = s.count <= std::max(1, stage.chunks);  // in their chunks
+  const double gathered = are_alone ? s.gathered_alone : s.gathered_by_two;
+  const double held = stage.fixed.value() + s.states + gathered;
   const double left = stage.capacity.value() - held;
   const double head = stage.head.value();
   return {left - std::max(head, s.largest_gradients), left - s.largest_gradients};

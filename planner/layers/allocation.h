@@ -28,6 +28,7 @@ struct AllocatedLayer {
   Bytes between_halves;                         // … of all of it, after the first half of that
   Bytes gradients;                              // of activations, while its backward pass runs
   Bytes gathered;                               // ZeRO-3's copy while it is at work
+  Bytes gathered_beside;  // … while the next one in its chunk is, or the one before
 
   bool operator==(const AllocatedLayer&) const = default;
 };

@@ -110,6 +110,7 @@ class Translation {
     head.kinds = {};
     head.layers = 0;
     head.largest_layer = 0;
+    head.side_by_side = {};
     return layer;
   }
 
@@ -153,6 +154,9 @@ class Translation {
     layer.between_halves = cost.saved.between_halves;
     layer.gradients = cost.gradients;
     layer.gathered = buffers_of(part) - buffers_of_none_ - cost.gradients;
+    StageParameters beside = part;
+    beside.side_by_side = {beside.largest_layer, beside.largest_layer};
+    layer.gathered_beside = buffers_of(beside) - buffers_of(part);
     return layer;
   }
 

@@ -314,7 +314,8 @@ StatesHere states_here(const PreparedJob& job, const Plan& plan, const StageCost
 
 // What ZeRO 2 and 3 have whole of a stage's parameters while passes run. Weights are gathered a
 // unit ahead. A unit's gradients are scattered beside the next one's backward pass, so that two
-// units' are there at most; without overlap before it, so that only one's are.
+// units' are there at most: of one pass, where it waits for its own
+// (model/program/parts/sharded.cpp); without overlap before it, so that only one's are.
 class WholeParameters {
  public:
   WholeParameters(const PreparedJob& job, const Plan& plan, const StageParameters& stage)
@@ -327,22 +328,25 @@ class WholeParameters {
     if (is_shared(&ShardDivisors::parameters)) weight_ = training.precision.weight_bytes;
     if (is_shared(&ShardDivisors::gradients)) gradient_ = whole_gradient_bytes(training);
     ends_are_shared_ = dense.gradients > 1;
+    const bool waits = plan.pipeline_parallel == 1 || plan.held_zero_stage() >= 3;
+    const LayersSideBySide two_largest = {stage.largest_layer, stage.largest_layer};
+    const LayersSideBySide two = waits ? stage.side_by_side : two_largest;
+    one_layer_ = Bytes(stage.largest_layer * (weight_ + gradient_));
+    two_layers_ = Bytes(two.larger * (weight_ + gradient_) +
+                        two.smaller * (overlaps_ ? std::max(weight_, gradient_) : weight_));
     end_weight_ = dense.parameters > 1 ? weight_ : 0;
   }
 
-  // One gathered and the gradients of two, or as many weights and one's gradients.
-  Bytes at_layers() const {
-    const double second = overlaps_ ? std::max(weight_, gradient_) : weight_;
-    return Bytes(stage_.largest_layer * (weight_ + gradient_ + second));
-  }
+  // One's weights and gradients, and the next one's weights or the gradients of the one before.
+  Bytes at_layers() const { return std::max(one_layer_, two_layers_); }
   // More than that beside the last layers: the head's gradient goes while the next unit's are made;
   // that of a matrix that is the embedding's as well grows until that one's pass.
   Bytes beside_layers() const {
     if (!stage_.head || !ends_are_shared_) return Bytes(0);
     const bool stays = stage_.embedding && stage_.head_matrix == 0;
     if (!stays && !overlaps_) return Bytes(0);
-    const double more = stays ? matrix_ : std::max(0.0, matrix_ - stage_.largest_layer);
-    return Bytes(more * gradient_);
+    const Bytes more(matrix_ * gradient_);
+    return stays ? more : std::max(Bytes(0), one_layer_ + more - at_layers());
   }
   // More, or less, than `at_layers` while the loss is made: the head's matrix and its gradient.
   Bytes at_loss() const {
@@ -370,6 +374,7 @@ class WholeParameters {
  private:
   const StageParameters& stage_;
   double matrix_;
+  Bytes one_layer_, two_layers_;
   double weight_ = 0, gradient_ = 0, end_weight_ = 0;  // bytes of a parameter; 0: each rank has all
   bool ends_are_shared_ = false;
   bool overlaps_ = false;

@@ -1,6 +1,7 @@
 #include "model/cost/sharding/stage_parameters.h"
 
 #include <algorithm>
+#include <array>
 
 #include "model/schedule/schedule.h"
 #include "model/workload/operators.h"
@@ -62,6 +63,38 @@ void hold(const PreparedJob& job, const LayersOfChunks& layers, PipelineShape sh
   out.layers += out.kinds[kMtpKind];
 }
 
+using LayerSizes = std::array<double, kLayerKinds>;  // parameters of one of each kind on a rank
+
+// Of layers that follow each other in a chunk.
+LayersSideBySide side_by_side(const Transformer& model, int first, int layers,
+                              const LayerSizes& sizes, double largest) {
+  const auto size = [&](int layer) {
+    return sizes[static_cast<std::size_t>(index_of(layer_kind(model, layer)))];
+  };
+  LayersSideBySide most;
+  for (int next = first + 1; next < first + layers && most.smaller < largest; ++next) {
+    const auto [less, more] = std::minmax({size(next - 1), size(next)});
+    if (more + less > most.larger + most.smaller) most = {more, less};
+  }
+  return most;
+}
+
+void set_side_by_side(const PreparedJob& job, const LayersOfChunks& layers, PipelineShape shape,
+                      const LayerSizes& sizes, std::vector<StageParameters>& out) {
+  const Transformer& model = job.job.model;
+  for (int stage = 0; stage < shape.stages; ++stage) {
+    StageParameters& held = out[static_cast<std::size_t>(stage)];
+    LayersSideBySide& most = held.side_by_side;
+    for (int chunk = 0; chunk < chunks_held(shape) && most.smaller < held.largest_layer; ++chunk) {
+      const int position = layer_chunk_of(shape, {stage, chunk});
+      const int mtp_layers = position + 1 == layer_chunks(shape) ? model.mtp_layers : 0;
+      const LayersSideBySide of_chunk = side_by_side(
+          model, layers.before(position), layers[position] + mtp_layers, sizes, held.largest_layer);
+      if (of_chunk.larger + of_chunk.smaller > most.larger + most.smaller) most = of_chunk;
+    }
+  }
+}
+
 void add_ends(const PreparedJob& job, const Plan& plan, std::vector<StageParameters>& stages) {
   const bool tied = job.job.model.tied_embeddings;
   const bool shared = shares_embedding(job.job.model);
@@ -88,18 +121,21 @@ void stage_parameters(const PreparedJob& job, const Plan& plan, std::vector<Stag
     hold(job, layers, shape, stage, out[static_cast<std::size_t>(stage)]);
   }
   const LayerCounts all = job.all_layers();
+  LayerSizes sizes{};
   for (std::size_t kind = 0; kind < kLayerKinds; ++kind) {
     if (all[kind] == 0) continue;
     const LayerParameters& layer = job.layer_parameters[kind];
     const double dense = dense_parameters(layer, plan, job.job.model.kv_heads);
     const double experts = expert_parameters(layer, plan);
+    sizes[kind] = dense + experts;
     for (StageParameters& stage : out) {
       if (stage.kinds[kind] == 0) continue;
       stage.dense += stage.kinds[kind] * dense;
       stage.experts += stage.kinds[kind] * experts;
-      stage.largest_layer = std::max(stage.largest_layer, dense + experts);
+      stage.largest_layer = std::max(stage.largest_layer, sizes[kind]);
     }
   }
+  set_side_by_side(job, layers, shape, sizes, out);
   add_ends(job, plan, out);
 }
 

@@ -9,10 +9,18 @@
 
 namespace trainyard {
 
+struct LayersSideBySide {
+  double larger = 0, smaller = 0;
+  bool operator==(const LayersSideBySide&) const = default;
+};
+
 struct StageParameters {
   double dense = 0;
   double experts = 0;
-  double largest_layer = 0;   // dense and experts: what ZeRO-3 gathers at a time
+  double largest_layer = 0;  // dense and experts: what ZeRO-3 gathers at a time
+  // The two that have the most together of those next to each other in a chunk; nothing where each
+  // is alone.
+  LayersSideBySide side_by_side;
   double tied_embedding = 0;  // the part whose gradient first and last stage must add up
   // Of `dense`; a tied one is the embedding's, and a copy of that for MTP layers is the head's.
   double embedding_matrix = 0, head_matrix = 0, final_norm = 0;

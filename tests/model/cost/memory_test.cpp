@@ -508,6 +508,29 @@ TEST(StageMemory, OfZeRO3HasNoLayersGradientAtTheHead) {
   EXPECT_NEAR(away.at_peak.buffers.value(), here + parts, 1e-9 * here);
 }
 
+// Mixtral on four stages, 16-bit weights and gradients. Beside an MoE layer at work are the weights
+// or the gradients of the layer next to it in its chunk: nothing where it is alone, those of a
+// dense layer, 4,096 · 14,336 a matrix, where every second one is such, or of another MoE layer.
+TEST(StageMemory, OfZeRO3HasTheLayerNextToTheOneAtWork) {
+  Job job = llama_8b_on_h100().job;
+  job.model = mixtral_8x7b();
+  job.training.stack.reduction_bytes = 2;
+  const auto buffers = [&](int moe_every, int chunks) {
+    job.model.moe_every = moe_every;
+    const PreparedJob prepared = prepare(job);
+    PlanRequest request{.pipeline_parallel = 4, .virtual_stages = chunks, .zero_stage = 3};
+    request.schedule = "interleaved-1f1b";
+    return estimate(prepared, legal_plan(prepared, request)).stages[1].memory.at_peak.buffers;
+  };
+  const double attention = 2 * 4'096.0 * (4'096 + 1'024) + 2 * 4'096;
+  const double mlp = 3 * 4'096.0 * 14'336;
+  const Bytes alone = buffers(2, 8);
+  const double dense = 2 * (attention + mlp);
+  EXPECT_NEAR((buffers(2, 4) - alone).value(), dense, 1e-9 * dense);
+  const double moe = 2 * (attention + 8 * mlp + 8 * 4'096);
+  EXPECT_NEAR((buffers(1, 4) - alone).value(), moe, 1e-9 * moe);
+}
+
 // Handbook §7: ZeRO-3 gathers what other ranks hold.
 TEST(StageMemory, OfZeRO3OnOneRankIsThatOfZeRO0) {
   const PreparedJob job = llama_8b_on_h100();

@@ -51,6 +51,7 @@ class Draw {
       layer.between_halves = layer.saved * (coin() ? 1 : number(0.4, 1));
       layer.gradients = Bytes(value(0, 2));
       layer.gathered = Bytes(value(0, 2));
+      layer.gathered_beside = Bytes(value(0, 1));
       problem.layers.push_back(layer);
     }
     for (int j = 0; j < stages; ++j) {
@@ -151,7 +152,8 @@ std::vector<AllocatedLayer> layers_of(int layers, unsigned pattern) {
                              .saved_by_full = Bytes(0.5),
                              .between_halves = Bytes(2.5),
                              .gradients = Bytes(1),
-                             .gathered = Bytes(0.5)};
+                             .gathered = Bytes(0.5),
+                             .gathered_beside = Bytes(0.25)};
   const AllocatedLayer heavy{.time = Seconds(5),
                              .selective = Seconds(0.5),
                              .full = Seconds(2),
@@ -161,7 +163,8 @@ std::vector<AllocatedLayer> layers_of(int layers, unsigned pattern) {
                              .saved_by_full = Bytes(1),
                              .between_halves = Bytes(7),
                              .gradients = Bytes(2),
-                             .gathered = Bytes(1)};
+                             .gathered = Bytes(1),
+                             .gathered_beside = Bytes(0.5)};
   std::vector<AllocatedLayer> all;
   for (int i = 0; i < layers; ++i) all.push_back((pattern >> i & 1U) != 0 ? heavy : light);
   return all;

@@ -20,6 +20,16 @@ double beside_kept(const AllocatedStage& stage, double repeated, double spared, 
   return std::max(0.0, repeated - std::max(0, *std::ranges::min_element(left)) * spared);
 }
 
+// What ZeRO-3 has of a layer at work, with what it has of the one before where that is beside it.
+double gathered_at(const AllocationProblem& problem, int i, bool has_neighbour) {
+  const AllocatedLayer& layer = problem.layers[to_size(i)];
+  if (!has_neighbour) return layer.gathered.value();
+  const AllocatedLayer& before = problem.layers[to_size(i - 1)];
+  const Bytes two =
+      std::max(layer.gathered + before.gathered_beside, before.gathered + layer.gathered_beside);
+  return std::max(layer.gathered, two).value();
+}
+
 }  // namespace
 
 double stage_time(const AllocationProblem& problem, int j, int first, int end, RecomputeMode mode,
@@ -42,7 +52,8 @@ double stage_time(const AllocationProblem& problem, int j, int first, int end, R
     }
     held += layer.states.value();
     gradients = std::max(gradients, layer.gradients.value());
-    gathered = std::max(gathered, layer.gathered.value());
+    const bool some_share_chunks = count > std::max(1, stage.chunks);
+    gathered = std::max(gathered, gathered_at(problem, i, some_share_chunks && i > first));
     largest = std::max(largest, layer.saved.value());
     spared = std::min(spared, (layer.saved - layer.saved_by_full).value());
   }
