@@ -72,8 +72,8 @@ LayerPasses add_layers(const StageCosts& costs, const StageParameters& held, Rec
     PassTimes& passes = each[kind];
     passes = {layer.forward.total(), input_gradient.total(), layer.weight_gradient.total()};
     stage.passes.add(passes, count);
-    work.before_experts = std::max(work.before_experts, layer.before_experts);
-    work.behind_experts = std::max(work.behind_experts, layer.behind_experts);
+    work.before_experts[kind] = layer.before_experts;
+    work.before_experts_backward[kind] = layer.before_experts_backward;
     add_exchanges(layer.forward, count, work.forward);
     add_exchanges(layer.input_gradient, count, work.backward);
     add_exchanges(layer.weight_gradient, count, work.weight);

@@ -197,6 +197,11 @@ void add_attention_core(const Operator& op, const OperatorTime& time, KernelTime
   }
 }
 
+bool is_of_shared_experts(OperatorKind kind) {
+  return kind == OperatorKind::shared_up || kind == OperatorKind::shared_activation ||
+         kind == OperatorKind::shared_down;
+}
+
 KernelTimes sum_of(const PreparedJob& job, const LayerShard& shard, const OperatorList& operators,
                    const GemmTimeTable* gemms) {
   KernelTimes times;
@@ -206,9 +211,9 @@ KernelTimes sum_of(const PreparedJob& job, const LayerShard& shard, const Operat
   for (const Operator& op : operators) {
     const OperatorTime time = operator_time(job.job.cluster.device, job.job.training, op, gemms);
     before_experts = before_experts && op.kind != OperatorKind::expert_up;
-    if (before_experts) {
-      times.before_experts += time.forward;
-      times.behind_experts += time.input_gradient + time.weight_gradient;
+    if (before_experts) times.before_experts += time.forward;
+    if (is_of_shared_experts(op.kind)) {
+      times.shared_experts_backward += time.input_gradient + time.weight_gradient;
     }
     times.all.forward += time.forward;
     times.all.input_gradient += time.input_gradient;

@@ -28,7 +28,8 @@ struct KernelTimes {
       attention_core_backward;  // the fused kernel and the merge that ring steps hide behind
   Seconds recomputed_core;      // forward of what selective recomputation of the core repeats
   Seconds every_second_matmul;
-  Seconds before_experts, behind_experts;  // forward of what is not routed experts', and backward
+  Seconds before_experts;                  // forward of what needs no routed experts
+  Seconds shared_experts_backward;         // comes before that of routed ones
   GatherCover attention_cover, mlp_cover;  // of the head: the latter
   GatherCover mtp_cover;
   Seconds after_last_saved;  // forward of what an early stop of recomputation leaves out

@@ -235,8 +235,8 @@ LayerCost layer_cost(const PreparedJob& job, const Plan& plan, const PlanLinks& 
       return pass.tensor_parallel + pass.context_parallel + pass.expert_parallel / 2;
     };
     cost.before_experts = kernels.before_experts + others(cost.forward);
-    cost.behind_experts =
-        kernels.behind_experts + others(cost.input_gradient) + cost.input_gradient.launch;
+    cost.before_experts_backward =
+        kernels.shared_experts_backward + cost.input_gradient.expert_parallel / 2;
   }
 
   cost.second_gather = second_gather(training.stack, plan, whole, kernels);

@@ -54,9 +54,9 @@ struct LayerCost {
   // Further parts of input_gradient when the layer is recomputed.
   PassCost selective_recompute;
   PassCost full_recompute;
-  // Of a layer of experts: from the beginning of its forward pass to its experts, and from them to
-  // the end of its whole backward pass.
-  Seconds before_experts, behind_experts;
+  // Of a layer of experts: from the beginning of its forward pass to its routed experts, and from
+  // that of its backward pass where nothing is repeated.
+  Seconds before_experts, before_experts_backward;
   SecondGather second_gather;  // in none of the passes yet: schedules differ
   SavedBytes saved;
   Bytes gradients;  // of activations, alive at once in the backward pass of one of its operators

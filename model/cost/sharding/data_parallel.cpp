@@ -5,6 +5,7 @@
 #include "model/cost/memory/offload.h"
 #include "model/cost/sharding/stage_copies.h"
 #include "model/cost/sharding/stage_sync.h"
+#include "model/cost/sharding/unlike_units.h"
 #include "model/inline_vector.h"
 
 namespace trainyard {
@@ -322,45 +323,17 @@ class StageOverlap {
     const double met = share_met(plan_);  // the other way's micro-batches meet the other end
     const double layers = std::max(1, stage_.layers) * met;
     units.layer = unit(part_of(work_.layers, part) / layers, layer_);
-    units.unlike = unlike(units.layer, part, moves, rate);
     if (units.has_first) units.first = unit(part_of(work_.embedding, part), met * units_.embedding);
     if (units.has_last) units.last = unit(part_of(work_.head, part), met * units_.head);
     return units;
   }
-  // UnitSequence::unlike of layers of several kinds: each waits for as much of the messages of its
-  // kind as its work does not hide.
-  Seconds unlike(const PassUnit& mean, Part part, Moves moves, double rate) const {
-    const auto is_held = [](int layers) { return layers > 0; };
-    if (std::ranges::count_if(stage_.kinds, is_held) <= 1) return Seconds(0);
-    const Seconds gather = moves.gathers * units_.experts.gather.time / rate;
-    const Seconds experts = gather + moves.reductions * units_.experts.reduce.time / rate;
-    const int with_experts = std::max(1, layers_with_experts(model_, stage_));
-    const double share = 1.0 / std::max(1, stage_.layers);
-    const Seconds all = mean.gather + mean.reduce;
-    const Seconds dense = all - share * experts;
-    Seconds work, waits;
-    double waiting = 0;  // share of the layers
-    for (std::size_t kind = 0; kind < stage_.kinds.size(); ++kind) {
-      const double of_layers = share * stage_.kinds[kind];
-      const bool moe = layer_kind_at(model_, static_cast<int>(kind)).moe;
-      const Seconds message = dense + (moe ? experts / with_experts : Seconds(0));
-      const Seconds of_kind = part_of(work_.each[kind], part);
-      work += of_layers * of_kind;
-      if (message <= of_kind) continue;
-      waits += of_layers * (message - of_kind);
-      waiting += of_layers;
-    }
-    if (waiting > 0 && waiting < 1) {
-      const Seconds spared =
-          std::min(gather / with_experts, begins_with_attention(part) * work_.before_experts);
-      waits -= std::min(waiting, 1 - waiting) * std::min(waits / waiting, spared);
-    }
-    return waits - std::max(Seconds(0), all - work);
-  }
-  // A forward pass does, and a backward pass that repeats one.
-  double begins_with_attention(Part part) const {
-    if (part == &PassTimes::forward) return 1;
-    return full_recompute_share(recompute_of(plan_, work_.stage), stage_.layers);
+  // What a layer's pass has at work while the weights of its experts come. A backward pass that
+  // repeats a forward pass begins with that.
+  Seconds before_experts(Part part, std::size_t kind) const {
+    const Seconds forward = work_.before_experts[kind];
+    if (part == &PassTimes::forward) return forward;
+    const double again = full_recompute_share(recompute_of(plan_, work_.stage), stage_.layers);
+    return again * forward + (1 - again) * work_.before_experts_backward[kind];
   }
   // Leaves those of a chunk, which a pass meets this way.
   void take_chunk(int chunk, PassWay way, UnitSequence& units) const {
@@ -384,39 +357,80 @@ class StageOverlap {
     }
   }
 
-  // Experts' weights may come while what stands before them in the first layer is at work, and
-  // their gradients go while what stands behind them in the last one is, if no other reduction is
-  // left.
-  Seconds spared_by_experts(const UnitSequence& units, Moves moves, double rate,
-                            PassWay way) const {
-    const int layers = layers_with_experts(model_, stage_);
-    const bool embedding = way == PassWay::forward ? units.has_first : units.has_last;
-    if (layers == 0 || units.layers == 0 || embedding) return Seconds(0);
-    const double share = 1 / (layers * rate);
-    if (way == PassWay::forward) {
-      return std::min(share * units_.experts.gather.time, work_.before_experts);
-    }
-    if (moves.gathers == 0 || moves.reductions == 0) return Seconds(0);
-    // That of the layer before goes as much sooner; behind the last gather nothing else does.
-    const Seconds before = std::max(Seconds(0), units.layer.reduce - work_.behind_experts);
-    const Seconds free = std::max(Seconds(0), units.layer.work - before);
-    return std::min({share * units_.experts.reduce.time, work_.behind_experts, free});
+  UnlikeUnit unlike_layer(std::size_t kind, Part part, Moves moves, double rate) const {
+    const double share = 1.0 / std::max(1, stage_.layers);
+    const bool moe = layer_kind_at(model_, static_cast<int>(kind)).moe;
+    const double with_experts = layers_with_experts(model_, stage_);
+    const SyncTimes experts = moe ? 1 / with_experts * units_.experts : SyncTimes{};
+    const auto dense = [&](Traffic SyncTimes::*of) {
+      return share * ((units_.layers.*of).time - (units_.experts.*of).time);
+    };
+    UnlikeUnit unit;
+    unit.work = part_of(work_.each[kind], part);
+    unit.work += share / share_met(plan_) * part_of(work_.copies, part);
+    unit.before_experts = std::min(before_experts(part, kind), unit.work);
+    unit.gather = moves.gathers / rate * dense(&SyncTimes::gather);
+    unit.gather_of_experts = moves.gathers / rate * experts.gather.time;
+    unit.reduce = moves.reductions / rate * (dense(&SyncTimes::reduce) + experts.reduce.time);
+    return unit;
   }
 
-  // In the passes of a micro-batch through all chunks.
-  ShownInPass shown_beside(Part part, Moves moves, double rate, PassWay way) const {
-    const auto in_pass = [&](const UnitSequence& units) {
-      const Seconds sooner = spared_by_experts(units, moves, rate, way);
-      ShownInPass shown = shown_in_pass(units);
-      shown.all -= sooner;
-      shown.at_ends -= sooner;
-      return shown;
+  // In the passes of a micro-batch through all chunks, layers of several kinds one by one.
+  ShownInPass shown_one_by_one(Part part, Moves moves, double rate, PassWay way) const {
+    std::array<UnlikeUnit, kLayerKinds> layers;
+    for (std::size_t kind = 0; kind < layers.size(); ++kind) {
+      if (stage_.kinds[kind] > 0) layers[kind] = unlike_layer(kind, part, moves, rate);
+    }
+    const UnitSequence mean = sequence(part, moves, rate);
+    const auto end = [&](const PassUnit& unit) {  // sequence() has it on average
+      const double times = 1 / share_met(plan_);
+      return UnlikeUnit{
+          .work = times * unit.work, .gather = times * unit.gather, .reduce = times * unit.reduce};
     };
+    ShownInPass seen;
+    for (int chunk = 0; chunk < chunks_held(shape_); ++chunk) {
+      const Chunk of = chunk_of(chunk);
+      const bool forward = way == PassWay::forward;
+      PassOfUnlikeUnits pass;
+      if (forward ? of.has_first : of.has_last) pass.add(end(forward ? mean.first : mean.last));
+      for (int i = 0; i < of.layers; ++i) {
+        pass.add(layers[kind_at(of.first + (forward ? i : of.layers - 1 - i))]);
+      }
+      if (forward ? of.has_last : of.has_first) pass.add(end(forward ? mean.last : mean.first));
+      seen += share_met(plan_) * pass.shown();
+    }
+    return seen;
+  }
+  // Of a chunk that the stage holds.
+  struct Chunk {
+    int first, layers;  // those of multi-token prediction among them, behind all others
+    bool has_first, has_last;
+  };
+  Chunk chunk_of(int chunk) const {
+    const int position = layer_chunk_of(shape_, {work_.stage, chunk});
+    const bool last = position + 1 == layer_chunks(shape_);
+    const int mtp_layers = last ? model_.mtp_layers : 0;
+    if (shape_.stages == 1) return {0, model_.layers + mtp_layers, true, true};
+    const LayersOfChunks layers(plan_, model_.layers);
+    return {layers.before(position), layers[position] + mtp_layers, position == 0, last};
+  }
+  std::size_t kind_at(int layer) const {
+    return static_cast<std::size_t>(index_of(layer_kind(model_, layer)));
+  }
+  // Whether layers differ, or parts of a layer wait for other weights than the rest.
+  bool has_unlike_units() const {
+    if (stage_.experts > 0) return true;
+    return std::ranges::count_if(stage_.kinds, [](int layers) { return layers > 0; }) > 1;
+  }
+
+  ShownInPass shown_beside(Part part, Moves moves, double rate, PassWay way) const {
+    if (has_unlike_units()) return shown_one_by_one(part, moves, rate, way);
     ShownInPass seen;
     if (shape_.route == Route::both_ways) {  // in half of the passes each
       for (const Copy which : {Copy::near, Copy::far}) {
         const UnitSequence units = copy(part, moves, rate, which);
-        seen += share_met(plan_) * in_pass(way == PassWay::backward ? backwards(units) : units);
+        seen +=
+            share_met(plan_) * shown_in_pass(way == PassWay::backward ? backwards(units) : units);
       }
       return seen;
     }
@@ -424,7 +438,7 @@ class StageOverlap {
     if (way == PassWay::backward) units = backwards(units);
     for (const ChunkRun& run : runs_) {
       take_chunk(run.first, way, units);
-      seen += run.size * in_pass(units);
+      seen += run.size * shown_in_pass(units);
     }
     return seen;
   }

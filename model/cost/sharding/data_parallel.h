@@ -39,7 +39,9 @@ struct StageWork {
   std::array<PassTimes, kLayerKinds> each;  // of one layer of each kind, without copies
   PassTimes copies;  // of `layers`, where they wait for copies to the hosts or from them
   ExchangeTimes forward, backward, weight;  // in the forward and both backward passes
-  Seconds before_experts, behind_experts;   // of a layer (LayerCost)
+  std::array<Seconds, kLayerKinds> before_experts,
+      before_experts_backward;  // as LayerCost has them
+  Seconds around;               // sends of a micro-batch through all stages, back to the first
   int stage = 0;
   int passes_at_end = 1;  // weight gradients that end the stage's list, micro-batches
   ExchangeUse use;

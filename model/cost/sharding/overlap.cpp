@@ -99,9 +99,7 @@ ShownInPass shown_in_pass(const UnitSequence& units) {
     if (count > 2) pass.add_alike(count - 2);
     is_first = false;
   });
-  ShownInPass shown = pass.shown();
-  shown.all += std::max(0, units.layers - 1) * units.unlike;
-  return shown;
+  return pass.shown();
 }
 
 namespace {

@@ -2,8 +2,8 @@
 // what is left of it where a pass ends, how late it makes one, and what both lose where they use
 // the same links. Each unit's message waits for those before it, as on one stream of a library.
 //
-// Assumes layers of equal work, but for UnitSequence::unlike. Links that are shared go to both at
-// equal rates (max-min fairness, as in simulator/network/flow_network.h).
+// Assumes layers of equal work (others: model/cost/sharding/unlike_units.h). Links that are shared
+// go to both at equal rates (max-min fairness, as in simulator/network/flow_network.h).
 #pragma once
 
 #include <algorithm>
@@ -23,9 +23,6 @@ struct PassUnit {
 struct UnitSequence {
   PassUnit first, layer, last;  // an end that the chunk does not have: nothing of all
   int layers = 0;
-  // How much longer than one of their mean work a layer waits for messages, where some layers hide
-  // them and others are too short to.
-  Seconds unlike;
   bool has_first = false, has_last = false;
 
   // `visit` takes a unit and how many of it follow each other.
