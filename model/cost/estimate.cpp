@@ -153,6 +153,7 @@ struct StepEnds {
   Seconds copies;
   Seconds lost, queued;
   Seconds at_ends_of_passes;  // of one micro-batch: all stages but the first
+  BesideRamps beside_ramps;
 };
 
 // Passes of one stage and what it adds to the ends of the step. A micro-batch visits a share of the
@@ -189,6 +190,9 @@ StageEnds fill_stage(const PreparedJob& job, const Plan& plan, SharedCosts& shar
   }
   work.use = shared.use;
   work.stage = static_cast<int>(index);
+  if (plan.overlap.pipeline && shape.route == Route::loop) {
+    work.around = shared.sends.around(plan.pipeline_parallel);
+  }
   work.passes_at_end = plan.schedule->weight_gradients_at_end(shape, static_cast<int>(index));
   const auto data = data_parallel_cost(job, plan, shared.links, held, work, shared.prices);
   work.layers.add(data.microbatch);
@@ -208,7 +212,13 @@ StageEnds fill_stage(const PreparedJob& job, const Plan& plan, SharedCosts& shar
           .queued = data.queued + (plan.microbatches - 1) * stage.passes.total(),
           .at_ends_of_passes = data.at_ends + copies.before_passes,
           .optimizer = optimizer_time(job, plan, held) + data.update,
-          .copies = copies.step.start + copies.step.end};
+          .copies = copies.step.start + copies.step.end,
+          .beside_ramps = data.beside_ramps};
+}
+
+void take_longer(const BesideSends& own, BesideSends& longest) {
+  longest.time = std::max(longest.time, own.time);
+  longest.stretch = std::max(longest.stretch, own.stretch);
 }
 
 // Whether what a stage leaves to reduce depends on the order of its last passes.
@@ -276,6 +286,8 @@ StepEnds fill_stages(const PreparedJob& job, const Plan& plan, SharedCosts& shar
       ends.queued = std::max(ends.queued, seen.queued);
       ends.copies = std::max(ends.copies, own.copies);
       ends.optimizer = std::max(ends.optimizer, own.optimizer);
+      take_longer(own.beside_ramps.filling, ends.beside_ramps.filling);
+      take_longer(own.beside_ramps.draining, ends.beside_ramps.draining);
       stage.memory = stage_memory(job, plan, shared.layers, out.held[i], index);
     }
     slack.pass(stage.passes, own, out.held[i].layers);
@@ -363,8 +375,8 @@ void fill_step(const PreparedJob& job, const Plan& plan, const PipelineSends& se
     parts.bubble = std::max(Seconds(0), span - busy);
     parts.pipeline += waits_for_sends(plan, out.passes, beyond_passes(stack, plan, sends));
   }
-  parts.pipeline +=
-      fill_time(stack, plan, out.chunk_passes.empty() ? out.passes : out.chunk_passes, sends);
+  parts.pipeline += fill_time(stack, plan, out.chunk_passes.empty() ? out.passes : out.chunk_passes,
+                              sends, ends.beside_ramps);
   const Seconds copies = std::min(ends.copies, ends.start + ends.end);
   parts.data_parallel += ends.start + ends.end + ends.lost - copies;
   parts.offload += copies;

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "model/cost/messages/traffic.h"
 #include "model/plan/plan.h"
 #include "model/schedule/schedule.h"
 #include "model/units.h"
@@ -25,6 +26,7 @@ struct StageEnds {
   Seconds queued;
   Seconds at_ends_of_passes, optimizer;
   Seconds copies;  // of `start` and `end`, from the hosts and to them
+  BesideRamps beside_ramps;
 };
 
 // What a stage's passes of one micro-batch grow by once a step.

@@ -195,6 +195,53 @@ TEST(EstimateAgreement, OfLayersOfUnlikeWorkBesideShardedParameters) {
   }
 }
 
+// Mixtral's layers on four nodes with a NIC each, so that messages outlast the passes.
+PreparedJob mixtral_on_slow_links() {
+  PreparedJob job = mixtral_job(true);
+  job.job.cluster = example_cluster(example_h100(), 4);
+  job.job.cluster.inter.nics_per_node = 1;
+  job.job.training.global_batch = 64;
+  return prepare(job.job);
+}
+
+PlanRequest interleaved(int zero_stage, int virtual_stages, Recompute recompute = {}) {
+  PlanRequest request{.pipeline_parallel = 2, .recompute = recompute};
+  request.schedule = "interleaved-1f1b";
+  request.virtual_stages = virtual_stages;
+  return sharded(zero_stage, request);
+}
+
+// Every second layer has experts, the largest part by far: a dense layer hides next to nothing of
+// the gather behind it, and stands beside an MoE layer's weights and gradients, not another one
+// such. A chunk of one layer has no other beside it; of such chunks the estimate has the mean.
+TEST(EstimateAgreement, OfDenseAndMoeLayersInTurn) {
+  Job job = mixtral_on_slow_links().job;
+  job.model.moe_every = 2;
+  for (const RecomputeMode mode : {RecomputeMode::none, RecomputeMode::full}) {
+    for (const int chunks : {2, 4}) {
+      const Roads roads = both_roads(prepare(job), interleaved(3, chunks, {mode, 0}), true);
+      EXPECT_NEAR(roads.played.step_time / roads.estimated.step_time, 1, 0.04) << chunks;
+      EXPECT_NEAR(roads.played.peak_memory / roads.estimated.peak_memory, 1, 0.04) << chunks;
+    }
+    const PlanRequest request{.recompute = {mode, 0}};
+    const Roads roads = both_roads(prepare(job), sharded(3, request), true);
+    EXPECT_NEAR(roads.played.step_time / roads.estimated.step_time, 1, 0.02);
+    EXPECT_NEAR(roads.played.peak_memory / roads.estimated.peak_memory, 1, 0.04);
+  }
+}
+
+// Few micro-batches in many chunks: while the pipeline fills sends share their links with gathers,
+// and while it drains with reductions, those of ZeRO-2 of every micro-batch.
+TEST(EstimateAgreement, OfSendsBesideParametersOfManyChunks) {
+  for (const int zero : {1, 2}) {
+    for (const int chunks : {2, 4}) {
+      const Roads roads = both_roads(mixtral_on_slow_links(), interleaved(zero, chunks), true);
+      EXPECT_NEAR(roads.played.step_time / roads.estimated.step_time, 1, 0.03)
+          << chunks << ", ZeRO-" << zero;
+    }
+  }
+}
+
 // Keys and values of the whole sequence, and their gradients, in attention's backward pass.
 TEST(EstimateAgreement, OfGatheredKeysAndValues) {
   PreparedJob job = llama_8b_on_h100(2, 16);

@@ -439,18 +439,47 @@ StageRun slowest_run(std::span<const PassTimes> passes, const PipelineSends& sen
   return best;
 }
 
+// The rounds in which a pipeline of several chunks a stage fills, or drains, and what they show of
+// their sends, alone and beside communication of parameters.
+class Ramp {
+ public:
+  Ramp(int stages, Seconds one_way, Seconds round, const BesideSends& beside)
+      : stages_(stages),
+        round_(round),
+        beside_(beside),
+        alone_(one_way),
+        stretched_(beside.stretch * one_way) {}
+  void add(const Round& passes) {
+    work_ += Seconds(stages_ * passes.most);
+    alone_ += passes.shown(stages_, round_);
+    stretched_ += passes.shown(stages_, beside_.stretch * round_);
+  }
+  Seconds shown() const {
+    const Seconds all = work_ + stretched_;
+    const double share = all > beside_.time ? beside_.time / all : 1;
+    return share * stretched_ + (1 - share) * alone_;
+  }
+
+ private:
+  int stages_;
+  Seconds round_;
+  const BesideSends& beside_;
+  Seconds work_, alone_, stretched_;
+};
+
 }  // namespace
 
 Seconds fill_time(const Stack& stack, const Plan& plan, std::span<const PassTimes> passes,
-                  const PipelineSends& sends) {
+                  const PipelineSends& sends, const BesideRamps& beside) {
   if (!plan.overlap.pipeline || plan.pipeline_parallel == 1) return Seconds(0);
   const PipelineShape shape = pipeline_shape(plan);
   const Seconds one_way = sends.on_the_way(shape.stages);
   if (shape.route != Route::loop || shape.chunks == 1) {
     return 2 * one_way * std::max(0.0, 1 - 2 * stack.overlap_slowdown);
   }
-  Seconds shown = 2 * one_way;
-  const Seconds round = one_way + sends.between;
+  const Seconds around = sends.around(shape.stages);
+  Ramp fills(shape.stages, one_way, around, beside.filling);
+  Ramp drains(shape.stages, one_way, around, beside.draining);
   const auto chunks = static_cast<std::size_t>(shape.chunks);
   for (std::size_t chunk = 1; chunk < chunks; ++chunk) {
     Round forward, backward;
@@ -458,9 +487,10 @@ Seconds fill_time(const Stack& stack, const Plan& plan, std::span<const PassTime
       forward.add(passes[at - 1].forward);
       backward.add(passes[at].backward());
     }
-    shown += forward.shown(shape.stages, round) + backward.shown(shape.stages, round);
+    fills.add(forward);
+    drains.add(backward);
   }
-  return shown;
+  return fills.shown() + drains.shown();
 }
 
 Seconds waits_for_sends(const Plan& plan, std::span<const PassTimes> passes,

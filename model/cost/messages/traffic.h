@@ -88,6 +88,8 @@ struct PipelineSends {
   Seconds behind(int stage) const { return (stage + 1) % stages_in_domain == 0 ? between : within; }
   // From the first of `stages` to the last.
   Seconds on_the_way(int stages) const;
+  // And back to the first.
+  Seconds around(int stages) const { return on_the_way(stages) + between; }
 };
 PipelineSends pipeline_sends(const PreparedJob& job, const Plan& plan, const PlanLinks& links);
 
@@ -102,13 +104,23 @@ PipelineSends pipeline_sends(const PreparedJob& job, const Plan& plan, const Pla
 PassTimes sends_in_passes(const Stack& stack, const Plan& plan, const PipelineSends& sends,
                           int stage);
 
+// Communication of a stage's parameters while a pipeline fills, or drains: how long it goes on, and
+// how many times longer a send that meets it takes.
+struct BesideSends {
+  Seconds time;
+  double stretch = 1;
+};
+struct BesideRamps {
+  BesideSends filling, draining;
+};
+
 // What sends that the stack overlaps show beside that, of a pipeline whose stages, or all chunks of
 // a loop with several a stage, take `passes` for one micro-batch. Once a step, the way there and
 // back of one micro-batch: with one chunk a stage no compute stands beside them then, to which they
 // are charged on both of their sides. With several chunks it goes round as often, as far as the
-// slowest stage's other micro-batches do not take as long.
+// slowest stage's other micro-batches do not take as long; there sends share links with `beside`.
 Seconds fill_time(const Stack& stack, const Plan& plan, std::span<const PassTimes> passes,
-                  const PipelineSends& sends);
+                  const PipelineSends& sends, const BesideRamps& beside);
 // 1F1B keeps one micro-batch in flight for each stage: k stages next to each other let k pass in
 // the time in which one goes through all of them and back, with 2(k − 1) sends. What that is more
 // than the slowest stage takes for k, for all micro-batches but the first, which `fill_time` has.

@@ -77,6 +77,8 @@ class StageOverlap {
     const Seconds room = backward * cover.rate + others * ahead.rate;
     cost.end = left_at_end(cover) + left_of_passes_at_end(cover);
     cost.queued = all - room;
+    const int last = std::min(shape_.stages, plan_.microbatches);
+    cost.beside_ramps.draining = beside_sends(last * sync_.reduce, *reduced_over_, cover.rate);
     const Seconds hidden = (all - std::max(cost.end, cost.queued)) / times;
     const Seconds in_backward = std::min(hidden, whole(part) * cover.rate);
     cost.microbatch.weight_gradient = in_backward * cover.lost;
@@ -108,6 +110,7 @@ class StageOverlap {
         gathers.pass_in_turn(run.size, units, others);
       }
     }
+    cost.beside_ramps.filling = beside_sends(sync_.gather, *gathered_over_, rate);
     cost.start = gathers.late() * rate;
     cost.gathered = hidden(sync_.gather, cost.start);
     cost.lost_to_gathers = cover.lost;
@@ -117,6 +120,7 @@ class StageOverlap {
     cost.end = sync_.reduce.time;
     if (!plan_.overlap.data_parallel || plan_.no_sync()) return;
     const Cover cover = reduction_cover();
+    cost.beside_ramps.draining = beside_sends(sync_.reduce, *reduced_over_, cover.rate);
     cost.end = left_at_end(cover);
     cost.reduced = hidden(sync_.reduce, cost.end);
     cost.lost += cost.reduced * cover.lost;
@@ -170,6 +174,12 @@ class StageOverlap {
     }
     return {group, use};
   }
+  // Of communication beside passes that it goes on at `rate`.
+  BesideSends beside_sends(Traffic traffic, const GroupLinks& group, double rate) const {
+    const GroupLinks& pipeline = links_.pipeline;
+    return {traffic.time / rate,
+            stretched_beside(data_traffic(traffic, group), pipeline, passing_use(pipeline))};
+  }
   Cover forward_cover() const {
     return cover(&PassTimes::forward, work_.forward, sync_.gather, *gathered_over_);
   }
@@ -198,15 +208,16 @@ class StageOverlap {
     return left / chunks * work_.layers.backward() - 1 / chunks * work_.layers.weight_gradient;
   }
 
-  // The last micro-batches pass a chunk in a group of p; where each leaves its reductions the last
-  // one finds those of the others.
+  // The last micro-batches pass a chunk in a group of p. Where each leaves its reductions, those
+  // before the last one leave so much more than they found there, or, below zero, less. In the last
+  // chunk they come one by one from the head.
+  bool reduces_in_groups() const {
+    return shape_.route == Route::loop && shape_.chunks > 1 && reduces_every_microbatch(plan_);
+  }
   Seconds left_of_group(const UnitSequence& units) const {
-    if (shape_.route != Route::loop || shape_.chunks == 1 || !reduces_every_microbatch(plan_)) {
-      return Seconds(0);
-    }
     Seconds more;
     units.for_each([&](const PassUnit& unit, int n) { more += n * (unit.reduce - unit.work); });
-    return (std::min(shape_.stages, plan_.microbatches) - 1) * std::max(Seconds(0), more);
+    return (std::min(shape_.stages, plan_.microbatches) - 1) * more;
   }
 
   // In a V, and where micro-batches go both ways, all stages end at once. Where the next step waits
@@ -272,18 +283,22 @@ class StageOverlap {
       return std::max(Seconds(0), left_of_both_ways(cover) - begun_later());
     }
     const Seconds between = between_chunks();
+    const bool in_groups = reduces_in_groups();
+    const Seconds waits = 1 / cover.rate * work_.around;  // for a round's sends, beside no pass
     const Part part = split_ ? &PassTimes::weight_gradient : nullptr;
     UnitSequence units = backwards(sequence(part, kReduce, cover.rate));
     Seconds left;
     for (std::size_t i = runs_.size(); i-- > 0;) {
       take_chunk(runs_[i].first, PassWay::backward, units);
-      const Seconds of_group = left_of_group(units);
+      const bool from_head = runs_[i].first + 1 == shape_.chunks && !stage_.head;
+      const Seconds of_group = in_groups && !from_head ? left_of_group(units) : Seconds(0);
+      const Seconds before = in_groups ? waits - std::min(Seconds(0), of_group) : between;
       bool settled = false;  // the chunk before left as much as it found
       for (int passed = 0; passed < runs_[i].size && !settled; ++passed) {
         const Seconds found = left;
         const bool is_last = passed == 0 && i + 1 == runs_.size();
-        if (!is_last) left = std::max(Seconds(0), left - between);
-        left = left_of_reductions(units, left) + of_group;
+        if (!is_last) left = std::max(Seconds(0), left - before);
+        left = left_of_reductions(units, left) + std::max(Seconds(0), of_group);
         settled = left == found;
       }
     }

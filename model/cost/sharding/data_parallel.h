@@ -31,6 +31,7 @@ struct DataParallelCost {
   // ZeRO-2 in a pipeline: what of all micro-batches' reductions would be left behind the last pass
   // of a stage that never waits for another; below zero where there was room for more.
   Seconds queued;
+  BesideRamps beside_ramps;  // of gathers and reductions that go on beside passes
 };
 
 // What one micro-batch's passes of a stage offer to hide behind.

@@ -174,6 +174,10 @@ Together some_of_the_time(Together moving, double free) {
 
 }  // namespace
 
+double stretched_beside(const DataTraffic& data, const GroupLinks& group, const WireUse& use) {
+  return some_of_the_time(at_work(data, group, use), data.use.free).stretch;
+}
+
 Cover cover_of(Seconds time, const ExchangeTimes& exchanges, double slowdown,
                const DataTraffic& data, const PlanLinks& links, const ExchangeUse& use) {
   if (time <= Seconds(0)) return {};

@@ -93,6 +93,8 @@ struct DataTraffic {
   const GroupLinks& group;
   WireUse use;
 };
+// How many times longer a message of the group takes while that goes on beside it.
+double stretched_beside(const DataTraffic& data, const GroupLinks& group, const WireUse& use);
 // A pass of `time`, its exchanges included, whose kernels lose `slowdown` of their pace to
 // communication of the group `data`.
 Cover cover_of(Seconds time, const ExchangeTimes& exchanges, double slowdown,
