@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <span>
 
+#include "model/cost/memory/memory.h"
+#include "model/cost/memory/repeated_layers.h"
 #include "model/schedule/rounds.h"
 #include "model/schedule/span.h"
 
@@ -72,6 +74,30 @@ bool layers_are_unlike(const PreparedJob& job, const Plan& plan) {
   return !stands_for_one(layers[0]) || !stands_for_one(layers[last] + 2 * job.job.model.mtp_layers);
 }
 
+// Of unlike layers a number is repeated, the first of each chunk: what that takes in a chunk over
+// the mean of the stage's layers of the same kinds, which is in its passes already.
+void add_own_repeats(const PreparedJob& job, const Plan& plan, const StagePasses& of,
+                     const LayersOfChunks& layers, std::span<PassTimes> own) {
+  const Recompute recompute = recompute_of(plan, of.stage);
+  if (!repeats_some(recompute) || job.only_kind) return;
+  if (own.size() > static_cast<std::size_t>(RepeatedInChunks::kMostChunks)) return;
+  const PipelineShape shape = pipeline_shape(plan);
+  const RepeatedShares shares = repeated_shares(job, plan, of.held, of.stage, recompute);
+  const RepeatedInChunks repeated(job, plan, of.stage, recompute);
+  for (int chunk = 0; chunk < static_cast<int>(own.size()); ++chunk) {
+    const int position = layer_chunk_of(shape, {of.stage, chunk});
+    LayerCounts all = job.layers_between(layers.before(position), layers[position]);
+    if (position + 1 == layer_chunks(shape)) all[kMtpKind] += job.job.model.mtp_layers;
+    const LayerCounts again = repeated.of(chunk);
+    PassTimes& passes = own[static_cast<std::size_t>(chunk)];
+    for (std::size_t kind = 0; kind < all.size(); ++kind) {
+      if (all[kind] == 0) continue;
+      passes.input_gradient +=
+          (again[kind] - shares[kind] * all[kind]) * of.units.full_recompute[kind];
+    }
+  }
+}
+
 }  // namespace
 
 void append_chunk_passes(const PreparedJob& job, const Plan& plan, const StagePasses& of,
@@ -102,6 +128,7 @@ void append_chunk_passes(const PreparedJob& job, const Plan& plan, const StagePa
       own->add(of.units.layers[kMtpKind], job.job.model.mtp_layers);
     }
   }
+  add_own_repeats(job, plan, of, layers, std::span(out).subspan(before));
 }
 
 bool repeat_chunk_passes(const PreparedJob& job, const Plan& plan, int stage,

@@ -18,7 +18,8 @@ namespace trainyard {
 using LayerPasses = std::array<PassTimes, kLayerKinds>;  // of one layer of each kind
 
 struct UnitPasses {
-  LayerPasses layers;
+  LayerPasses layers;  // with the mean of what is repeated of the stage's layers of the kind
+  std::array<Seconds, kLayerKinds> full_recompute;  // of one layer of each that is repeated whole
   PassTimes embedding, head;
 };
 

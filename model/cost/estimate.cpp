@@ -8,6 +8,7 @@
 #include "model/cost/exposure.h"
 #include "model/cost/interval.h"
 #include "model/cost/memory/offload.h"
+#include "model/cost/memory/repeated_layers.h"
 #include "model/cost/messages/traffic.h"
 #include "model/cost/money.h"
 #include "model/cost/sharding/data_parallel.h"
@@ -55,17 +56,18 @@ void add_exchanges(const PassCost& pass, double times, ExchangeTimes& exchanges)
 
 // All layers of the stage, with what recomputation repeats of them. Returns what one layer of each
 // kind takes.
-LayerPasses add_layers(const StageCosts& costs, const StageParameters& held, Recompute recompute,
-                       double share, StageEstimate& stage, StageWork& work) {
+LayerPasses add_layers(const StageCosts& costs, const StageParameters& held,
+                       const RepeatedOnStage& repeated, double share, StageEstimate& stage,
+                       StageWork& work) {
   LayerPasses each;
-  const double full = full_recompute_share(recompute, held.layers);
-  const double selective = recompute.mode == RecomputeMode::selective ? 1 : 0;
   for (std::size_t kind = 0; kind < held.kinds.size(); ++kind) {
     const double count = held.kinds[kind] * share;
     if (held.kinds[kind] == 0) continue;
     const LayerCost& layer = costs.layers[kind];
+    const double full = repeated.full[kind];
     PassCost input_gradient = layer.input_gradient;
-    input_gradient.add(layer.full_recompute, full).add(layer.selective_recompute, selective);
+    input_gradient.add(layer.full_recompute, full)
+        .add(layer.selective_recompute, repeated.selective);
     add_pass(layer.forward, count, stage.exposed);
     add_pass(input_gradient, count, stage.exposed);
     add_pass(layer.weight_gradient, count, stage.exposed);
@@ -156,6 +158,12 @@ struct StepEnds {
   BesideRamps beside_ramps;
 };
 
+void set_full_recompute(const StageCosts& costs, UnitPasses& units) {
+  for (std::size_t kind = 0; kind < units.full_recompute.size(); ++kind) {
+    units.full_recompute[kind] = costs.layers[kind].full_recompute.total();
+  }
+}
+
 // Passes of one stage and what it adds to the ends of the step. A micro-batch visits a share of the
 // chunks that the stage holds: half, when the other half is a copy for the other way.
 StageEnds fill_stage(const PreparedJob& job, const Plan& plan, SharedCosts& shared,
@@ -168,7 +176,9 @@ StageEnds fill_stage(const PreparedJob& job, const Plan& plan, SharedCosts& shar
   stage = {};
   StageWork work;
   const Recompute recompute = recompute_of(plan, static_cast<int>(index));
-  units.layers = add_layers(costs, held, recompute, share, stage, work);
+  const RepeatedOnStage repeated = repeated_on_stage(job, plan, held, static_cast<int>(index));
+  units.layers = add_layers(costs, held, repeated, share, stage, work);
+  set_full_recompute(costs, units);
   if (held.embedding) {
     add_end(costs.embedding, share, stage);
     units.embedding = costs.embedding.passes();

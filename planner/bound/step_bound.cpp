@@ -7,6 +7,7 @@
 #include "model/cost/exposure.h"
 #include "model/cost/layer_cost.h"
 #include "model/cost/memory/offload.h"
+#include "model/cost/memory/repeated_layers.h"
 #include "model/cost/money.h"
 #include "model/cost/sharding/data_parallel.h"
 #include "model/schedule/schedule.h"
@@ -58,12 +59,12 @@ PassTimes passes_of(const Plan& plan, const LayerCost& cost, double full, double
 
 // What the stage's layers and ends take for one micro-batch; an end that it does not have: nothing.
 void set_unit_passes(const StageCosts& costs, const Plan& plan, const StageParameters& held,
-                     Recompute recompute, UnitPasses& units) {
-  const double full = full_recompute_share(recompute, held.layers);
-  const double selective = recompute.mode == RecomputeMode::selective ? 1 : 0;
+                     const RepeatedOnStage& repeated, UnitPasses& units) {
   for (std::size_t kind = 0; kind < held.kinds.size(); ++kind) {
     if (held.kinds[kind] == 0) continue;
-    units.layers[kind] = passes_of(plan, costs.layers[kind], full, selective);
+    units.layers[kind] =
+        passes_of(plan, costs.layers[kind], repeated.full[kind], repeated.selective);
+    units.full_recompute[kind] = costs.layers[kind].full_recompute.total();
   }
   if (held.embedding) units.embedding = passes_of(plan, costs.embedding, 0, 0);
   if (held.head) units.head = passes_of(plan, costs.head, 0, 0);
@@ -247,9 +248,10 @@ void StageBounds::set_passes(const Plan& plan) {
   passes_.resize(held_.size());
   for (std::size_t stage = 0; stage < held_.size();) {
     const std::size_t end = end_of_alike(plan, stage);
-    const Recompute recompute = recompute_of(plan, static_cast<int>(stage));
     UnitPasses& units = units_.emplace_back();
-    set_unit_passes(costs_, plan, held_[stage], recompute, units);
+    const int index = static_cast<int>(stage);
+    set_unit_passes(costs_, plan, held_[stage], repeated_on_stage(job_, plan, held_[stage], index),
+                    units);
     const PassTimes passes = stage_passes(units, held_[stage]);
     for (; stage < end; ++stage) {
       units_of_[stage] = units_.size() - 1;
@@ -263,7 +265,8 @@ void StageBounds::set_passes(const Plan& plan) {
 }
 
 std::size_t StageBounds::end_of_alike(const Plan& plan, std::size_t stage) const {
-  if (plan.recompute_per_stage.empty()) return end_of_run_[stage];
+  const bool one_way = job_.only_kind || !repeats_some(plan.recompute);
+  if (plan.recompute_per_stage.empty() && one_way) return end_of_run_[stage];
   std::size_t end = stage + 1;
   while (end < held_.size() && pass_alike(plan, end, stage)) ++end;
   return end;
@@ -271,6 +274,9 @@ std::size_t StageBounds::end_of_alike(const Plan& plan, std::size_t stage) const
 
 bool StageBounds::pass_alike(const Plan& plan, std::size_t stage, std::size_t other) const {
   if (end_of_run_[stage] != end_of_run_[other]) return false;
+  // Which of unlike layers are repeated depends on their order.
+  const Recompute recompute = recompute_of(plan, static_cast<int>(stage));
+  if (repeats_some(recompute) && !job_.only_kind) return false;
   if (plan.recompute_per_stage.empty()) return true;
   return recompute_of(plan, static_cast<int>(stage)) == recompute_of(plan, static_cast<int>(other));
 }
@@ -296,14 +302,13 @@ Seconds StageBounds::repeated(const Plan& plan) const {
   Seconds sum;
   for (std::size_t stage = 0; stage < held_.size(); ++stage) {
     const StageParameters& held = held_[stage];
-    const Recompute recompute = recompute_of(plan, static_cast<int>(stage));
-    const double full = full_recompute_share(recompute, held.layers);
-    const double selective = recompute.mode == RecomputeMode::selective ? 1 : 0;
+    const RepeatedOnStage own = repeated_on_stage(job_, plan, held, static_cast<int>(stage));
     for (std::size_t kind = 0; kind < held.kinds.size(); ++kind) {
       if (held.kinds[kind] == 0) continue;
       const LayerCost& layer = costs_.layers[kind];
       sum += share * held.kinds[kind] *
-             (full * layer.full_recompute.total() + selective * layer.selective_recompute.total());
+             (own.full[kind] * layer.full_recompute.total() +
+              own.selective * layer.selective_recompute.total());
     }
   }
   return sum;
@@ -313,15 +318,16 @@ Seconds StageBounds::busy_with(const Plan& plan, int repeated) const {
   Seconds busy;
   if (plan.schedule->route == Route::both_ways) return busy;
   for (std::size_t stage = 0; stage < held_.size(); ++stage) {
-    if (stage > 0 && pass_alike(plan, stage, stage - 1)) continue;
+    if (stage > 0 && job_.only_kind && pass_alike(plan, stage, stage - 1)) continue;
     const StageParameters& held = held_[stage];
+    const RepeatedShares shares =
+        repeated_shares(job_, plan, held, static_cast<int>(stage), {RecomputeMode::full, repeated});
     Seconds full;
     for (std::size_t kind = 0; kind < held.kinds.size(); ++kind) {
       if (held.kinds[kind] == 0) continue;
-      full += costs_.layers[kind].full_recompute.total() * held.kinds[kind];
+      full += costs_.layers[kind].full_recompute.total() * (held.kinds[kind] * shares[kind]);
     }
-    const double share = full_recompute_share({RecomputeMode::full, repeated}, held.layers);
-    busy = std::max(busy, (passes_[stage].total() + full * share) * plan.microbatches);
+    busy = std::max(busy, (passes_[stage].total() + full) * plan.microbatches);
   }
   return busy;
 }

@@ -362,6 +362,25 @@ TEST(EstimateAgreement, OfMemoryWhereSomeLayersOfEveryChunkAreRepeated) {
   }
 }
 
+// The first layer of every chunk of two sees a window, the second one everything: those that are
+// repeated are fast.
+TEST(EstimateAgreement, OfTimeWhereSomeOfUnlikeLayersAreRepeated) {
+  PreparedJob job = llama_8b_on_h100(2, 32);
+  job.job.training.sequence_length = 32768;
+  job.job.model.sliding_window = 512;
+  job.job.model.full_attention_every = 2;
+  for (const int layers : {2, 4, 6}) {
+    PlanRequest request{.pipeline_parallel = 4, .recompute = {RecomputeMode::full, layers}};
+    request.schedule = "interleaved-1f1b";
+    request.virtual_stages = 4;
+    request.overlap.pipeline = true;
+    const Roads roads = both_roads(prepare(job.job), sharded(1, request), true);
+    EXPECT_NEAR(roads.played.step_time / roads.estimated.step_time, 1, 0.02) << layers;
+    EXPECT_NEAR(roads.played.breakdown.recompute / roads.estimated.breakdown.recompute, 1, 0.02)
+        << layers;
+  }
+}
+
 // Without a fused attention a layer that sees a window keeps less than one that sees everything.
 // Stages of four layers have one of the latter or two, in another place each: which are repeated
 // and which are gone by then depends on it. The estimate has the largest layer's gradients beside
