@@ -120,7 +120,7 @@ class StageOverlap {
     cost.end = sync_.reduce.time;
     if (!plan_.overlap.data_parallel || plan_.no_sync()) return;
     const Cover cover = reduction_cover();
-    cost.beside_ramps.draining = beside_sends(sync_.reduce, *reduced_over_, cover.rate);
+    cost.beside_ramps.draining = beside_last_sends(cover);
     cost.end = left_at_end(cover);
     cost.reduced = hidden(sync_.reduce, cost.end);
     cost.lost += cost.reduced * cover.lost;
@@ -179,6 +179,15 @@ class StageOverlap {
     const GroupLinks& pipeline = links_.pipeline;
     return {traffic.time / rate,
             stretched_beside(data_traffic(traffic, group), pipeline, passing_use(pipeline))};
+  }
+  // Of reductions once a step: those of a chunk begin where the last micro-batch leaves it, whose
+  // way the others wait for, so that all of its sends meet reductions that last as long.
+  BesideSends beside_last_sends(const Cover& cover) const {
+    BesideSends beside = beside_sends(sync_.reduce, *reduced_over_, cover.rate);
+    const Seconds send = 1.0 / shape_.stages * work_.around;
+    constexpr Seconds kAlways(1e30);
+    if (beside.time >= shape_.chunks * beside.stretch * send) beside.time = kAlways;
+    return beside;
   }
   Cover forward_cover() const {
     return cover(&PassTimes::forward, work_.forward, sync_.gather, *gathered_over_);
