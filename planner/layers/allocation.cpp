@@ -47,9 +47,10 @@ struct LayerRun {
   }
 };
 
+// From the last one on, as those before them are added then.
 LayerRun run_of(const std::vector<AllocatedLayer>& layers) {
   LayerRun run;
-  for (const AllocatedLayer& layer : layers) run.add(layer);
+  for (std::size_t i = layers.size(); i-- > 0;) run.add(layers[i]);
   return run;
 }
 
