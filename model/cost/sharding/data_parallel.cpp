@@ -223,7 +223,9 @@ class StageOverlap {
   bool reduces_in_groups() const {
     return shape_.route == Route::loop && shape_.chunks > 1 && reduces_every_microbatch(plan_);
   }
-  Seconds left_of_group(const UnitSequence& units) const {
+  Seconds left_of_group(const UnitSequence& units, int chunk) const {
+    const bool from_head = chunk + 1 == shape_.chunks && !stage_.head;
+    if (from_head || !reduces_in_groups()) return Seconds(0);
     Seconds more;
     units.for_each([&](const PassUnit& unit, int n) { more += n * (unit.reduce - unit.work); });
     return (std::min(shape_.stages, plan_.microbatches) - 1) * more;
@@ -299,8 +301,7 @@ class StageOverlap {
     Seconds left;
     for (std::size_t i = runs_.size(); i-- > 0;) {
       take_chunk(runs_[i].first, PassWay::backward, units);
-      const bool from_head = runs_[i].first + 1 == shape_.chunks && !stage_.head;
-      const Seconds of_group = in_groups && !from_head ? left_of_group(units) : Seconds(0);
+      const Seconds of_group = left_of_group(units, runs_[i].first);
       const Seconds before = in_groups ? waits - std::min(Seconds(0), of_group) : between;
       bool settled = false;  // the chunk before left as much as it found
       for (int passed = 0; passed < runs_[i].size && !settled; ++passed) {
@@ -399,31 +400,25 @@ class StageOverlap {
     return unit;
   }
 
-  // In the passes of a micro-batch through all chunks, layers of several kinds one by one.
-  ShownInPass shown_one_by_one(Part part, Moves moves, double rate, PassWay way) const {
+  // A layer of each kind, and the ends.
+  struct UnlikeUnits {
     std::array<UnlikeUnit, kLayerKinds> layers;
-    for (std::size_t kind = 0; kind < layers.size(); ++kind) {
-      if (stage_.kinds[kind] > 0) layers[kind] = unlike_layer(kind, part, moves, rate);
+    UnlikeUnit first, last;
+  };
+  UnlikeUnits unlike_units(Part part, Moves moves, double rate) const {
+    UnlikeUnits units;
+    for (std::size_t kind = 0; kind < units.layers.size(); ++kind) {
+      if (stage_.kinds[kind] > 0) units.layers[kind] = unlike_layer(kind, part, moves, rate);
     }
     const UnitSequence mean = sequence(part, moves, rate);
-    const auto end = [&](const PassUnit& unit) {  // sequence() has it on average
-      const double times = 1 / share_met(plan_);
-      return UnlikeUnit{
-          .work = times * unit.work, .gather = times * unit.gather, .reduce = times * unit.reduce};
+    const auto whole = [times = 1 / share_met(plan_)](const PassUnit& on_average) {
+      return UnlikeUnit{.work = times * on_average.work,
+                        .gather = times * on_average.gather,
+                        .reduce = times * on_average.reduce};
     };
-    ShownInPass seen;
-    for (int chunk = 0; chunk < chunks_held(shape_); ++chunk) {
-      const Chunk of = chunk_of(chunk);
-      const bool forward = way == PassWay::forward;
-      PassOfUnlikeUnits pass;
-      if (forward ? of.has_first : of.has_last) pass.add(end(forward ? mean.first : mean.last));
-      for (int i = 0; i < of.layers; ++i) {
-        pass.add(layers[kind_at(of.first + (forward ? i : of.layers - 1 - i))]);
-      }
-      if (forward ? of.has_last : of.has_first) pass.add(end(forward ? mean.last : mean.first));
-      seen += share_met(plan_) * pass.shown();
-    }
-    return seen;
+    units.first = whole(mean.first);
+    units.last = whole(mean.last);
+    return units;
   }
   // Of a chunk that the stage holds.
   struct Chunk {
@@ -441,6 +436,32 @@ class StageOverlap {
   std::size_t kind_at(int layer) const {
     return static_cast<std::size_t>(index_of(layer_kind(model_, layer)));
   }
+  ShownInPass shown_forward(const Chunk& of, const UnlikeUnits& units) const {
+    PassOfUnlikeUnits pass;
+    if (of.has_first) pass.add(units.first);
+    for (int i = 0; i < of.layers; ++i) pass.add(units.layers[kind_at(of.first + i)]);
+    if (of.has_last) pass.add(units.last);
+    return pass.shown();
+  }
+  ShownInPass shown_backward(const Chunk& of, const UnlikeUnits& units) const {
+    PassOfUnlikeUnits pass;
+    if (of.has_last) pass.add(units.last);
+    for (int i = of.layers; i-- > 0;) pass.add(units.layers[kind_at(of.first + i)]);
+    if (of.has_first) pass.add(units.first);
+    return pass.shown();
+  }
+  // In the passes of a micro-batch through all chunks, layers of several kinds one by one.
+  ShownInPass shown_one_by_one(Part part, Moves moves, double rate, PassWay way) const {
+    const UnlikeUnits units = unlike_units(part, moves, rate);
+    ShownInPass seen;
+    for (int chunk = 0; chunk < chunks_held(shape_); ++chunk) {
+      const Chunk of = chunk_of(chunk);
+      seen += share_met(plan_) *
+              (way == PassWay::forward ? shown_forward(of, units) : shown_backward(of, units));
+    }
+    return seen;
+  }
+
   // Whether layers differ, or parts of a layer wait for other weights than the rest.
   bool has_unlike_units() const {
     if (stage_.experts > 0) return true;
