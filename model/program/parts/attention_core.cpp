@@ -330,6 +330,8 @@ struct RingGradients {
   HeadBuffers own;
   RingPlaces following;
   HeadBuffers of_block;
+
+  const HeadBuffers& place(int step) const { return following[static_cast<std::size_t>(step % 2)]; }
 };
 RingGradients ring_gradients(NetworkUnit& unit, const AttentionHalf& half) {
   const HeadBuffers own = make_gradients(unit, half);
@@ -351,14 +353,11 @@ HeadBuffers append_ring_gradient(NetworkUnit& unit, const AttentionHalf& half, i
   const RingGradients gradients = ring_gradients(unit, half);
   const PassedOn back{OperationKind::pass_back, Phase::input_gradient};
   const int last = unit.lowering().plan.context_parallel - 1;
-  const auto place = [&](int step) {
-    return gradients.following[static_cast<std::size_t>(step % 2)];
-  };
   for (int step = last; step >= 0; --step) {
     const HeadBuffers& block = half.ring[static_cast<std::size_t>(step % 2)];
     if (step > 0) pass(unit, back, block, half.ring[static_cast<std::size_t>((step + 1) % 2)]);
-    const HeadBuffers sum = step == 0 ? gradients.own : place(step);
-    if (step < last) pass(unit, back, place(step + 1), sum);
+    const HeadBuffers sum = step == 0 ? gradients.own : gradients.place(step);
+    if (step < last) pass(unit, back, gradients.place(step + 1), sum);
     if (repeats_core) repeat_block(unit, half, step, block);
     append_block_gradient(unit, half, context_gradient,
                           {step, step == last, block, step == last ? sum : gradients.of_block});
@@ -377,19 +376,16 @@ HeadBuffers append_forward_ring_gradient(NetworkUnit& unit, const AttentionHalf&
   const RingGradients gradients = ring_gradients(unit, half);
   const PassedOn on{OperationKind::pass_on, Phase::input_gradient};
   const int last = unit.lowering().plan.context_parallel - 1;
-  const auto place = [&](int step) {
-    return gradients.following[static_cast<std::size_t>(step % 2)];
-  };
   for (int step = 0; step <= last; ++step) {
     const HeadBuffers& block = block_at(half, half.ring, step);
     if (step < last) pass(unit, on, block, block_at(half, half.ring, step + 1));
-    if (step > 1) pass(unit, on, place(step - 1), place(step));
-    const HeadBuffers others = step == 1 ? place(step) : gradients.of_block;
+    if (step > 1) pass(unit, on, gradients.place(step - 1), gradients.place(step));
+    const HeadBuffers others = step == 1 ? gradients.place(step) : gradients.of_block;
     append_block_gradient(unit, half, context_gradient,
                           {step, step == 0, block, step == 0 ? gradients.own : others});
-    if (step > 1) append_block_addition(unit, gradients.of_block, place(step));
+    if (step > 1) append_block_addition(unit, gradients.of_block, gradients.place(step));
   }
-  pass(unit, on, place(last), gradients.of_block);
+  pass(unit, on, gradients.place(last), gradients.of_block);
   append_block_addition(unit, gradients.of_block, gradients.own);
   return gradients.own;
 }
