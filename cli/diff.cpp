@@ -11,6 +11,7 @@
 #include "cli/text/csv.h"
 #include "model/cost/estimate.h"
 #include "model/cost/reliability.h"
+#include "scenarios/plan_value.h"
 #include "scenarios/question.h"
 
 namespace trainyard {
@@ -58,6 +59,26 @@ Expected<NamedAnswer> answer_of(const std::filesystem::path& file) {
                      scenario.name, ""};
 }
 
+// Keys that `other` has and `stated` lacks, with what they are in the plan that was priced.
+void fill_in(const Json& other, const Json& priced, Json& stated) {
+  for (const auto& [key, value] : other.items()) {
+    if (!priced.contains(key)) continue;
+    if (!stated.contains(key)) {
+      stated[key] = priced[key];
+    } else if (value.is_object() && stated[key].is_object()) {
+      fill_in(value, priced[key], stated[key]);
+    }
+  }
+}
+
+// What one document says of its plan and the other leaves to follow from the rest may be the same.
+void fill_in_plans(const NamedAnswer& a, const NamedAnswer& b, Json& before, Json& after) {
+  if (a.groups || b.groups || !before.contains("plan") || !after.contains("plan")) return;
+  const Json stated = before["plan"];
+  fill_in(after["plan"], plan_value(a.candidate.plan), before["plan"]);
+  fill_in(stated, plan_value(b.candidate.plan), after["plan"]);
+}
+
 std::string csv_of(const std::vector<KeyChange>& changes) {
   std::vector<CsvRow> rows;
   rows.reserve(changes.size());
@@ -72,10 +93,11 @@ int compare_scenarios(const DiffOptions& options) {
   if (!a) return was_interrupted() ? kInterrupted : fail(a.error());
   const auto b = answer_of(options.after);
   if (!b) return was_interrupted() ? kInterrupted : fail(b.error());
-  const auto before = resolved_scenario(options.before);
+  auto before = resolved_scenario(options.before);
   if (!before) return fail(before.error());
-  const auto after = resolved_scenario(options.after);
+  auto after = resolved_scenario(options.after);
   if (!after) return fail(after.error());
+  fill_in_plans(*a, *b, *before, *after);
   const std::vector<KeyChange> changes = changes_between(*before, *after);
   switch (options.format) {
     case Format::json:

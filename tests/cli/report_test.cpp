@@ -189,6 +189,19 @@ TEST(DiffCommand, SaysWhatChangedAndWhichPartsMoved) {
   EXPECT_THAT(text.out, HasSubstr("plan.tensor_parallel"));
 }
 
+// One node of eight: without tensor parallelism there are eight replicas, with two four.
+TEST(DiffCommand, SaysWhatFollowsOnlyWhereOneScenarioSaysIt) {
+  const fs::path whole = small_scenario(R"(, "plan": { "tensor_parallel": 1, "zero_stage": 1,
+      "data_parallel": 8, "virtual_stages": 1, "overlap": { "pipeline": true } })");
+  const fs::path a = scratch_folder() / "whole.json";
+  fs::copy_file(whole, a);
+  const fs::path b = small_scenario(R"(, "plan": { "tensor_parallel": 2, "overlap": {} })");
+  const Ran ran = run_trainyard("diff " + quoted(a) + " " + quoted(b) + " --format json");
+  EXPECT_EQ(PrintedJson::parse(ran.out).at("changes"), PrintedJson::parse(R"([
+      { "key": "plan.tensor_parallel", "a": 1, "b": 2 },
+      { "key": "plan.data_parallel", "a": 8, "b": 4 }])"));
+}
+
 // A price twice as high, devices that fail twice as often: the step stays, what it comes to does
 // not.
 TEST(DiffCommand, SaysWhatMovedBesideTheStep) {
