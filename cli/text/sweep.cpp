@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "cli/text/columns.h"
+#include "cli/text/table.h"
 #include "scenarios/sweep/results/row_json.h"
 
 namespace trainyard {
@@ -41,6 +45,61 @@ std::string best_in_words(const PointRow& row) {
   return text;
 }
 
+std::vector<std::string> keys_of(const std::vector<PointRow>& rows) {
+  std::vector<std::string> keys;
+  for (const PointRow& row : rows) {
+    for (const auto& [key, value] : overrides_of(row)) {
+      if (std::ranges::find(keys, key) == keys.end()) keys.push_back(key);
+    }
+  }
+  return keys;
+}
+
+// As many of its last words as tell it from the others.
+std::string short_key(const std::string& key, const std::vector<std::string>& keys) {
+  for (std::size_t at = key.find_last_of("./"); at != std::string::npos && at > 0;
+       at = key.find_last_of("./", at - 1)) {
+    const std::string_view tail = std::string_view(key).substr(at);
+    const auto others = std::ranges::count_if(keys, [&tail](const std::string& other) {
+      return std::string_view(other).ends_with(tail);
+    });
+    if (others == 1) return std::string(tail.substr(1));
+  }
+  return key;
+}
+
+// Nothing of one point, which stands above, and of more keys than a line holds.
+std::string best_table(const SweepSummary& summary, const Style& style) {
+  constexpr std::size_t kMostKeys = 5, kLongestValue = 16;
+  const std::vector<std::string> keys = keys_of(summary.best);
+  if (summary.best.size() < 2 || keys.empty() || keys.size() > kMostKeys) return "";
+  std::vector<Column> columns = {{"point", ""}};
+  for (const std::string& key : keys) columns.push_back({short_key(key, keys), ""});
+  for (Column column : {Column{"step", "s"}, Column{"tokens/s", "/device"}, Column{"MFU", "%"},
+                        Column{"memory", "GiB"}}) {
+    columns.push_back(std::move(column));
+  }
+  Table table(columns);
+  for (const PointRow& row : summary.best) {
+    const auto overrides = overrides_of(row);
+    std::vector<std::string> cells = {count(row.point)};
+    for (const std::string& key : keys) {
+      const auto own =
+          std::ranges::find(overrides, key, [](const auto& pair) { return pair.first; });
+      cells.push_back(own == overrides.end() ? "·" : elide(own->second, kLongestValue));
+    }
+    cells.push_back(fmt::format("{:.3f}", row.figure("step_time_s")));
+    cells.push_back(number(row.figure("tokens_per_second_per_device")));
+    cells.push_back(percent(row.figure("mfu")));
+    cells.push_back(fmt::format("{:.1f}", row.figure("peak_memory_bytes") / kGiB));
+    table.add_row(std::move(cells));
+  }
+  return fmt::format(
+      "\n{}\n{}",
+      style.strong(fmt::format("the best {} by {}", summary.best.size(), summary.order.label)),
+      table.render(style));
+}
+
 }  // namespace
 
 std::string overrides_in_words(const PointRow& row) {
@@ -55,10 +114,10 @@ std::string sweep_report(const SweepSummary& summary, const Style& style) {
   std::string text = style.strong(summary.name) + "\n";
   text += line("points", counts_in_words(summary));
   text += line("answers", verdicts_in_words(summary));
-  if (summary.best) {
-    text +=
-        line("best", fmt::format("by {}: {}", summary.order.label, best_in_words(*summary.best)));
-    text += line("", overrides_in_words(*summary.best));
+  if (!summary.best.empty()) {
+    const PointRow& best = summary.best.front();
+    text += line("best", fmt::format("by {}: {}", summary.order.label, best_in_words(best)));
+    text += line("", overrides_in_words(best));
   }
   if (summary.refused > 0) text += line("refused", fmt::format("for one, {}", summary.refusal));
   if (summary.outcome.lost_workers > 0) {
@@ -69,7 +128,7 @@ std::string sweep_report(const SweepSummary& summary, const Style& style) {
                                       summary.file.string(), summary.file.string()));
   if (!summary.outcome.complete())
     text += line("stopped", "run the same command again to continue");
-  return text;
+  return text + best_table(summary, style);
 }
 
 }  // namespace trainyard

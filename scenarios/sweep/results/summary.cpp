@@ -33,11 +33,11 @@ Expected<SweepSummary> summary_of(const std::filesystem::path& file, const Sweep
   summary.done = counts->of(PointStatus::done);
   summary.too_large = counts->of(PointStatus::too_large);
   summary.refused = counts->of(PointStatus::refused);
-  auto read = results->each({.status = PointStatus::done, .order = summary.order.sql, .limit = 1},
-                            [&summary](const PointRow& row) {
-                              summary.best = row;
-                              return true;
-                            });
+  const RowQuery best{.status = PointStatus::done, .order = summary.order.sql, .limit = kBestTold};
+  auto read = results->each(best, [&summary](const PointRow& row) {
+    summary.best.push_back(row);
+    return true;
+  });
   if (!read) return tl::unexpected(read.error());
   read =
       results->each({.status = PointStatus::refused, .limit = 1}, [&summary](const PointRow& row) {
@@ -48,19 +48,20 @@ Expected<SweepSummary> summary_of(const std::filesystem::path& file, const Sweep
 }
 
 std::string summary_json(const SweepSummary& summary) {
-  return text_of(Json{{"trainyard", "sweep-summary/1"},
-                      {"name", summary.name},
-                      {"results", summary.file.string()},
-                      {"points", summary.outcome.points},
-                      {"found", summary.outcome.found},
-                      {"answered", summary.outcome.answered},
-                      {"complete", summary.outcome.complete()},
-                      {"lost_workers", summary.outcome.lost_workers},
-                      {"done", summary.done},
-                      {"does_not_fit", summary.too_large},
-                      {"refused", summary.refused},
-                      {"left_out", summary.left_out()},
-                      {"best", summary.best ? row_value(*summary.best) : Json(nullptr)}});
+  return text_of(
+      Json{{"trainyard", "sweep-summary/1"},
+           {"name", summary.name},
+           {"results", summary.file.string()},
+           {"points", summary.outcome.points},
+           {"found", summary.outcome.found},
+           {"answered", summary.outcome.answered},
+           {"complete", summary.outcome.complete()},
+           {"lost_workers", summary.outcome.lost_workers},
+           {"done", summary.done},
+           {"does_not_fit", summary.too_large},
+           {"refused", summary.refused},
+           {"left_out", summary.left_out()},
+           {"best", summary.best.empty() ? Json(nullptr) : row_value(summary.best.front())}});
 }
 
 }  // namespace trainyard

@@ -3,9 +3,9 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "scenarios/sweep/results/result_file.h"
 #include "scenarios/sweep/run_sweep.h"
@@ -19,14 +19,16 @@ struct PointOrder {
 };
 PointOrder order_of(const SweepDocument& sweep);
 
+inline constexpr int kBestTold = 10;
+
 struct SweepSummary {
   std::string name;
   std::filesystem::path file;
   SweepOutcome outcome;
   PointOrder order;
   std::int64_t done = 0, too_large = 0, refused = 0;
-  std::optional<PointRow> best;  // of those that fit
-  std::string refusal;           // why the first refused point was
+  std::vector<PointRow> best;  // of those that fit, the first kBestTold in order
+  std::string refusal;         // why the first refused point was
 
   std::int64_t left_out() const {
     return outcome.found + outcome.answered - done - too_large - refused;
