@@ -1,0 +1,17 @@
+// What README.md and docs/first-steps.md show of commands is what they print.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+namespace trainyard {
+namespace {
+
+TEST(ShownCommands, PrintWhatTheDocumentsShow) {
+  const std::string command = "/usr/bin/python3 '" TRAINYARD_SOURCE
+                              "/scripts/shown-commands' --check '" TRAINYARD_PROGRAM "'";
+  EXPECT_EQ(std::system(command.c_str()), 0) << "not current: scripts/shown-commands";
+}
+
+}  // namespace
+}  // namespace trainyard
