@@ -426,6 +426,17 @@ int print_none_legal(const PlanOptions& options, const Question& question,
                kAnswerIsNo);
 }
 
+// Of a robust plan's memory too the high end must fit.
+void leave_room(Question& question) {
+  Job& job = question.scenario.job;
+  job.cluster.memory_share = robust_memory_share(job.training.stack);
+  question.job = prepare(job);
+  if (!question.scenario.unlike) return;
+  for (Cluster& group : question.scenario.unlike->groups) {
+    group.memory_share = job.cluster.memory_share;
+  }
+}
+
 int run(const PlanOptions& options) {
   const InterruptOnTermination as_interrupt;
   std::vector<PinnedKey> pinned;
@@ -436,10 +447,11 @@ int run(const PlanOptions& options) {
     }
     pinned = *std::move(parsed);
   }
-  const auto question = read_question(options.file, NodeKinds::any);
+  auto question = read_question(options.file, NodeKinds::any);
   if (!question) {
     return fail(question.error());
   }
+  if (options.robust) leave_room(*question);
   const auto checked =
       check(options, pinned, *question).and_then([&] { return check_output(options.out); });
   if (!checked) {
@@ -521,8 +533,9 @@ void add_plan(CLI::App& app, Action& action) {
                             ->check(CLI::IsMember(kObjectives))
                             ->type_name("A,B");
   pareto->excludes("--objective");
-  command->add_flag("--robust", options->robust,
-                    "by the interval's high end, the scenario's stragglers included");
+  command->add_flag(
+      "--robust", options->robust,
+      "by the intervals' high ends, the scenario's stragglers included: of the memory too");
   command
       ->add_option("--confirm", options->confirm,
                    "simulate the best K and order them by what that finds")

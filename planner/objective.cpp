@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "model/cost/interval.h"
 #include "model/cost/reliability.h"
 
 namespace trainyard {
@@ -48,6 +49,8 @@ Seconds robust_step_time(const Reliability& reliability, const Plan& plan, Secon
   const double longer = slow_share(stragglers, plan) * (1 / stragglers.speed - 1);
   return high + kernels * longer;
 }
+
+double robust_memory_share(const Stack& stack) { return 1 / memory_interval(stack).high; }
 
 Seconds kernels_of(const Plan& plan, const StageEstimate& stage) {
   const Breakdown& spent = stage.exposed;

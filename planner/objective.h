@@ -32,6 +32,9 @@ Seconds robust_step_time(const Reliability& reliability, const Plan& plan,
 // The same of a step whose interval ends at `high`, with `kernels` on the stage that has most.
 Seconds robust_step_time(const Reliability& reliability, const Plan& plan, Seconds high,
                          Seconds kernels);
+// What plans may take of a device's memory (`Cluster::memory_share`) so that they fit at the high
+// end of their peak's interval too.
+double robust_memory_share(const Stack& stack);
 // Of the passes of a stage over the step.
 Seconds kernels_of(const Plan& plan, const StageEstimate& stage);
 

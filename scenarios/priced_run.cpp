@@ -18,6 +18,15 @@ HeldOut held_out_of(const HeldOutPrediction& prediction, Interval interval) {
           .error = prediction.predicted / prediction.measured - 1};
 }
 
+std::vector<PeakResidual> peaks_of(const std::vector<PricedRun>& runs) {
+  std::vector<PeakResidual> peaks;
+  for (const PricedRun& run : runs) {
+    if (!run.run || !run.row.memory_error) continue;
+    peaks.push_back({run.run->source, run.run->stack().name, 1 / (1 + *run.row.memory_error)});
+  }
+  return peaks;
+}
+
 }  // namespace
 
 PricedRun priced_run(const std::string& file, const Scenario& scenario) {
@@ -54,7 +63,10 @@ std::vector<IntervalFit> hold_out_sources(std::vector<PricedRun>& runs,
     run.row.held_out = held_out_of(predictions[next], intervals[next]);
     ++next;
   }
-  return fit_intervals(measured, predictions);
+  std::vector<IntervalFit> fits = fit_intervals(measured, predictions);
+  const std::vector<PeakResidual> peaks = peaks_of(runs);
+  for (IntervalFit& fit : fits) fit.memory = fit_memory_interval(peaks, fit.stack);
+  return fits;
 }
 
 std::vector<ValidationRow> rows_of(std::vector<PricedRun> runs) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "model/cost/estimate.h"
+#include "model/cost/interval.h"
 #include "planner/heterogeneous/value.h"
 #include "scenarios/question.h"
 
@@ -93,6 +94,9 @@ Estimate estimate_of_groups(const GroupedJob& job, const GroupedPlan& found,
   for (const GroupShare& share : found.shares) {
     all.peak_memory = std::max(all.peak_memory, share.peak_memory);
   }
+  const Interval memory = memory_interval(job.training.stack);
+  all.peak_memory_low = all.peak_memory * memory.low;
+  all.peak_memory_high = all.peak_memory * memory.high;
   all.feasible = found.feasible;
   all.cost_per_step = found.cost_per_step;
   all.energy_per_step = found.energy_per_step;

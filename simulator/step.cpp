@@ -251,14 +251,8 @@ void set_memory(const PreparedJob& job, const StepSimulation& simulation, Estima
     }
     held.fragmentation = held.allocated() * fragmentation;
     out.stages[stage].memory.at_peak = held;
-    if (stage > 0 && held.device() <= out.peak_memory) continue;
-    out.fullest_stage = static_cast<int>(stage);
-    out.peak_allocated = held.allocated();
-    out.peak_reserved = held.reserved();
-    out.peak_memory = held.device();
   }
-  out.fullness = fullness(job.job.cluster, {out.peak_memory, out.host_memory});
-  out.feasible = out.fullness <= 1;
+  fill_peaks(job.job, out);
 }
 
 // Before it is played: the kernels of a rank follow one another, so where no rank has less to do or

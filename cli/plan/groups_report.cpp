@@ -303,11 +303,11 @@ std::string verdict_of(const Scenario& scenario, const GroupedPlan& plan, const 
   if (plan.feasible) return "";
   std::vector<std::string> full;
   for (const std::size_t g : plan.order) {
-    const Device& device = scenario.unlike->groups[g].device;
-    const Bytes peak = plan.shares[g].peak_memory;
-    if (peak <= device.memory) continue;
-    full.push_back(fmt::format("{} need {} and have {}", device.name, with_unit(peak),
-                               with_unit(device.memory)));
+    const Cluster& group = scenario.unlike->groups[g];
+    const Bytes required = plan.shares[g].peak_memory / group.memory_share;
+    if (required <= group.device.memory) continue;
+    full.push_back(fmt::format("{} need {} and have {}", group.device.name, with_unit(required),
+                               with_unit(group.device.memory)));
   }
   return paragraph("memory",
                    style.bad("does not fit") + fmt::format(": {}.", fmt::join(full, "; ")), style);
@@ -320,11 +320,12 @@ std::string misfit_words(const Scenario& scenario, const GroupedPlan& plan) {
   for (const std::size_t g : plan.order) {
     const GroupShare& share = plan.shares[g];
     const Cluster& group = scenario.unlike->groups[g];
-    if (share.peak_memory <= group.device.memory) continue;
+    const Bytes required = share.peak_memory / group.memory_share;
+    if (required <= group.device.memory) continue;
     full.push_back(fmt::format("stage {} on {} needs {} and the device has {}, {} too little",
-                               share.fullest_stage, group.name, with_unit(share.peak_memory),
+                               share.fullest_stage, group.name, with_unit(required),
                                with_unit(group.device.memory),
-                               with_unit(share.peak_memory - group.device.memory)));
+                               with_unit(required - group.device.memory)));
   }
   return full.empty() ? "what lies on the hosts does not fit them"
                       : fmt::format("{}", fmt::join(full, "; "));

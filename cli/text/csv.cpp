@@ -64,6 +64,8 @@ CsvRow csv_row(const std::string& name, const Candidate& candidate) {
   add("peak_allocated_bytes", e.peak_allocated.value());
   add("peak_reserved_bytes", e.peak_reserved.value());
   add("peak_memory_bytes", e.peak_memory.value());
+  add("peak_memory_low_bytes", e.peak_memory_low.value());
+  add("peak_memory_high_bytes", e.peak_memory_high.value());
   add("host_memory_bytes", e.host_memory.value());
   for (const BreakdownPart& part : breakdown_parts()) {
     add(fmt::format("{}_s", part.key), (e.breakdown.*part.time).value());

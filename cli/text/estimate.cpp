@@ -136,6 +136,13 @@ std::string step_words(const Estimate& estimate, const Style& style) {
                      with_unit(estimate.step_time_high));
 }
 
+// Empty of a bound.
+std::string memory_interval_words(const Estimate& estimate) {
+  if (estimate.peak_memory_low == estimate.peak_memory_high) return "";
+  return fmt::format(" (80 % interval {} – {})", with_unit(estimate.peak_memory_low),
+                     with_unit(estimate.peak_memory_high));
+}
+
 }  // namespace
 
 std::string job_heading(const Question& question, const Style& style) {
@@ -309,13 +316,13 @@ std::string verdict(const Estimate& estimate, const Cluster& cluster, const Styl
                                 ? fmt::format("stage {}, the fullest, ", estimate.fullest_stage)
                                 : "a device ";
   // Of a plan that does not fit, only what it does not fit.
-  const bool device_holds = estimate.peak_memory <= cluster.device.memory;
+  const bool device_holds = estimate.peak_memory <= cluster.usable_memory();
   const bool hosts_hold = !cluster.host_memory || estimate.host_memory <= *cluster.host_memory;
   const bool by_hosts_alone = !estimate.feasible && device_holds && !hosts_hold;
   std::string amounts;
   if (!by_hosts_alone) {
-    amounts = fmt::format("{}needs {}, the device has {}", stage, with_unit(estimate.peak_memory),
-                          with_unit(cluster.device.memory));
+    amounts = fmt::format("{}needs {}{}, the device has {}", stage, with_unit(estimate.peak_memory),
+                          memory_interval_words(estimate), with_unit(cluster.device.memory));
   }
   if (estimate.host_memory > Bytes(0) && (estimate.feasible || !hosts_hold)) {
     if (!amounts.empty()) amounts += "; ";

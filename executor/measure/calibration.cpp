@@ -181,6 +181,7 @@ Stack fitted_stack(const HostSamples& samples, const Device& device) {
   stack.fragmentation = 0;
   stack.host_backward = 1;
   stack.interval_low = stack.interval_high = stack.interval_moe = 1;
+  stack.memory_interval_low = stack.memory_interval_high = 1;
   const StepSamples& steps = samples.steps;
   if (steps.memory_bound.traffic.value() <= 0 || steps.logits <= 0) return stack;
   stack.attention_backward = steps.attention_gradient / steps.attention_forward;

@@ -60,6 +60,10 @@ AnswerLine memory_line(const Estimate& estimate, const Cluster& cluster) {
   QString where = tr("of %1, stage %2 is the fullest")
                       .arg(shown(cluster.device.memory))
                       .arg(estimate.fullest_stage);
+  if (estimate.peak_memory_low != estimate.peak_memory_high) {
+    where = tr("%1 to %2 (10\u2060–\u206090\u00a0%), %3")
+                .arg(shown(estimate.peak_memory_low), shown(estimate.peak_memory_high), where);
+  }
   if (hosts_are_full) {
     where += tr("; does not fit: %1").arg(missing_text(*missing));
   } else if (estimate.host_memory > Bytes(0)) {

@@ -82,6 +82,25 @@ IntervalFit fit_without(std::span<const Residual> residuals, const std::string& 
 
 }  // namespace
 
+Interval fit_memory_interval(std::span<const PeakResidual> peaks, const std::string& stack) {
+  std::vector<PeakResidual> known;
+  std::map<std::string_view, int> rows;
+  for (const PeakResidual& peak : peaks) {
+    if (std::ranges::find(known, peak) != known.end()) continue;
+    known.push_back(peak);
+    ++rows[peak.source];
+  }
+  if (known.empty()) return memory_interval(Stack{});
+  std::vector<double> ratios, weights;
+  for (const PeakResidual& peak : known) {
+    ratios.push_back(peak.ratio);
+    weights.push_back((peak.stack == stack ? 1 : kOtherStackWeight) / std::sqrt(rows[peak.source]));
+  }
+  constexpr double kBelow = (1 - kIntervalShare) / 2;
+  return {.low = std::min(1.0, weighted_quantile(ratios, weights, kBelow)),
+          .high = std::max(1.0, weighted_quantile(ratios, weights, 1 - kBelow))};
+}
+
 double weighted_quantile(std::span<const double> values, std::span<const double> weights,
                          double share) {
   assert(values.size() == weights.size() && !values.empty() && "a weight for every value");
@@ -151,6 +170,8 @@ Stack with_interval(Stack stack, const IntervalFit& fit) {
   stack.interval_low = std::exp(-width);
   stack.interval_high = std::exp(width);
   stack.interval_moe = fit.moe;
+  stack.memory_interval_low = fit.memory.low;
+  stack.memory_interval_high = fit.memory.high;
   stack.evidence = fit.evidence;
   return stack;
 }

@@ -1,5 +1,6 @@
 // Intervals of stacks from the residuals of held-out predictions (leave-one-source-out): how far
-// the truth lay from predictions of a source that the parameters had not seen.
+// the truth lay from predictions of a source that the parameters had not seen; and from those of
+// peaks of memory.
 //
 // The size of a residual is |ln(measured / predicted)| over the factor by which its prediction left
 // the runs it was made from (model/cost/interval.h). The interval of a stack reaches to the 80 %
@@ -26,6 +27,7 @@ struct IntervalFit {
   double width = 0;  // of ln(measured / predicted), one side, dense networks
   double moe = 1;    // factor on it for mixture-of-experts networks
   StackEvidence evidence;
+  Interval memory;
 };
 
 // The smallest value that `share` of the weight does not exceed.
@@ -48,6 +50,20 @@ std::vector<IntervalFit> fit_intervals(std::span<const MeasuredRun> runs,
 // Of every run, from the residuals and the evidence of the other sources. Requires: the same.
 std::vector<Interval> held_out_intervals(std::span<const MeasuredRun> runs,
                                          std::span<const HeldOutPrediction> predictions);
+
+// A published peak of memory, measured over predicted.
+struct PeakResidual {
+  std::string source, stack;
+  double ratio = 1;
+
+  friend bool operator==(const PeakResidual&, const PeakResidual&) = default;
+};
+
+// 10 % and 90 % quantiles of the residuals, weighed as those of times. Equal ones of a source are
+// one: plans of a table that differ in nothing that their memory depends on. No figure of memory
+// was fitted, so that none is held out; and predictions may err to one side, so that the ends are
+// not equally far. The default of a stack where there are none.
+Interval fit_memory_interval(std::span<const PeakResidual> peaks, const std::string& stack);
 
 // The stack with the interval that was fitted for it.
 Stack with_interval(Stack stack, const IntervalFit& fit);

@@ -75,8 +75,10 @@ struct Cluster {
   BytesPerSecond host_memory_bandwidth{200e9};  // a node's, for an optimizer on the host
   BytesPerSecond nvme_bandwidth{12e9};          // a node's
   double pue = 1.2;                             // power usage effectiveness, for energy
+  double memory_share = 1;  // of a device's memory that plans may take: below 1, room is left
 
   int devices() const { return devices_per_node * nodes; }
+  Bytes usable_memory() const { return device.memory * memory_share; }
 };
 
 // Of a device, and of the hosts of a node.
@@ -87,7 +89,7 @@ struct MemoryUse {
 // Of what there is, the fuller of both: above 1 it does not fit.
 inline double fullness(const Cluster& cluster, const MemoryUse& use) {
   const double hosts = cluster.host_memory ? use.hosts / *cluster.host_memory : 0;
-  return std::max(use.device / cluster.device.memory, hosts);
+  return std::max(use.device / cluster.usable_memory(), hosts);
 }
 
 }  // namespace trainyard

@@ -457,21 +457,6 @@ void fill_rates(const PreparedJob& job, const Plan& plan, Estimate& out) {
   out.hfu = (job.model_flop + recomputed_flop(job, plan, out)) / out.step_time / devices / peak;
 }
 
-void fill_memory(const PreparedJob& job, Estimate& out) {
-  out.fullest_stage =
-      argmax_stage(out, [](const StageEstimate& s) { return s.memory.at_peak.device(); });
-  const MemoryByKind& peak = out.stages[static_cast<std::size_t>(out.fullest_stage)].memory.at_peak;
-  out.peak_allocated = peak.allocated();
-  out.peak_reserved = peak.reserved();
-  out.peak_memory = peak.device();
-  const Cluster& cluster = job.job.cluster;
-  Bytes on_host;
-  for (const StageEstimate& stage : out.stages) on_host = std::max(on_host, stage.memory.on_host);
-  out.host_memory = on_host * cluster.devices_per_node;
-  out.fullness = fullness(cluster, {out.peak_memory, out.host_memory});
-  out.feasible = out.fullness <= 1;
-}
-
 void price(const PreparedJob& job, const Plan& plan, const PlanLinks& links, Pipeline pipeline,
            const KernelTimeTable* table, Estimate& out) {
   const auto stages = static_cast<std::size_t>(plan.pipeline_parallel);
@@ -482,7 +467,7 @@ void price(const PreparedJob& job, const Plan& plan, const PlanLinks& links, Pip
   const StepEnds ends = fill_stages(job, plan, shared, out);
   fill_step(job, plan, shared.sends, ends, pipeline, out);
   fill_rates(job, plan, out);
-  fill_memory(job, out);
+  fill_peaks(job.job, out);
   const Cluster& cluster = job.job.cluster;
   out.cost_per_step = cost_of(cluster, out.step_time);
   out.energy_per_step = energy_of(cluster, out.step_time, computing_time(plan, out));
@@ -498,6 +483,23 @@ Seconds computing_time(const Plan& plan, const Estimate& estimate) {
   }
   return sum * (plan.microbatches / static_cast<double>(estimate.stages.size())) +
          estimate.breakdown.optimizer;
+}
+
+void fill_peaks(const Job& job, Estimate& out) {
+  out.fullest_stage =
+      argmax_stage(out, [](const StageEstimate& s) { return s.memory.at_peak.device(); });
+  const MemoryByKind& peak = out.stages[static_cast<std::size_t>(out.fullest_stage)].memory.at_peak;
+  out.peak_allocated = peak.allocated();
+  out.peak_reserved = peak.reserved();
+  out.peak_memory = peak.device();
+  const Interval interval = memory_interval(job.training.stack);
+  out.peak_memory_low = out.peak_memory * interval.low;
+  out.peak_memory_high = out.peak_memory * interval.high;
+  Bytes on_host;
+  for (const StageEstimate& stage : out.stages) on_host = std::max(on_host, stage.memory.on_host);
+  out.host_memory = on_host * job.cluster.devices_per_node;
+  out.fullness = fullness(job.cluster, {out.peak_memory, out.host_memory});
+  out.feasible = out.fullness <= 1;
 }
 
 void estimate(const PreparedJob& job, const Plan& plan, Estimate& out) {

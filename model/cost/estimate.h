@@ -46,6 +46,7 @@ struct Estimate {
   double hfu = 0;
   bool feasible = false;  // the fullest stage fits the device, and what is on the hosts fits them
   Bytes peak_allocated, peak_reserved, peak_memory;  // of the fullest stage, on the device
+  Bytes peak_memory_low, peak_memory_high;           // 10–90 %
   Bytes host_memory;    // of a node all of whose ranks are of the stage that has most there
   double fullness = 0;  // by the last two; at most 1: `feasible`
   std::optional<Dollars> cost_per_step;   // unknown without a price
@@ -55,6 +56,9 @@ struct Estimate {
 // Requires: `plan` comes from make_plan for the same job.
 void estimate(const PreparedJob& job, const Plan& plan, Estimate& out);
 Estimate estimate(const PreparedJob& job, const Plan& plan);
+
+// The peaks of the fullest stage, and whether it fits, by what `out` has of each stage.
+void fill_peaks(const Job& job, Estimate& out);
 
 // Kernels of a device over the step, on the average of all stages: what its power follows.
 // Requires: `estimate` is of the same plan.

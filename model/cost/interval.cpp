@@ -86,6 +86,11 @@ Interval step_interval(const Job& job, const Plan& plan) {
           .high = std::pow(std::max(1.0, stack.interval_high), wider)};
 }
 
+Interval memory_interval(const Stack& stack) {
+  return {.low = std::min(1.0, stack.memory_interval_low),
+          .high = std::max(1.0, stack.memory_interval_high)};
+}
+
 std::vector<std::string> widening_reasons(const Job& job, const Plan& plan) {
   const Stack& stack = job.training.stack;
   const Device& device = job.cluster.device;

@@ -8,14 +8,14 @@ std::optional<Infeasible> infeasibility(const Estimate& estimate, const Cluster&
   if (estimate.feasible) {
     return std::nullopt;
   }
-  const Bytes device = cluster.device.memory;
-  if (estimate.peak_memory <= device) {
+  if (estimate.peak_memory <= cluster.usable_memory()) {
     const auto most = std::ranges::max_element(
         estimate.stages, {}, [](const StageEstimate& stage) { return stage.memory.on_host; });
     return Infeasible{true, static_cast<int>(most - estimate.stages.begin()), estimate.host_memory,
                       *cluster.host_memory};
   }
-  return Infeasible{false, estimate.fullest_stage, estimate.peak_memory, device};
+  return Infeasible{false, estimate.fullest_stage, estimate.peak_memory / cluster.memory_share,
+                    cluster.device.memory};
 }
 
 std::vector<PartDifference> part_differences(const Breakdown& winner, const Breakdown& other,

@@ -20,7 +20,7 @@ namespace trainyard {
 struct Infeasible {
   bool on_hosts = false;
   int stage = 0;
-  Bytes required, available;
+  Bytes required, available;  // of a device with the room that is to be left (`memory_share`)
 };
 std::optional<Infeasible> infeasibility(const Estimate& estimate, const Cluster& cluster);
 

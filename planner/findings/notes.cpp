@@ -219,25 +219,26 @@ PlanNote& note_of(std::vector<PlanNote>& notes, std::string text) {
   return notes.back();
 }
 
-// A plan that leaves next to nothing of the device's memory beside one that leaves more: what other
-// processes hold there, and what an estimate misses, is a few per cent.
+// A plan that does not fit at the high end of its memory's interval, beside the first that does.
 std::optional<PlanNote> note_on_room(const Job& job, const std::vector<Candidate>& plans) {
-  constexpr double kFull = 0.97, kRoomy = 0.95;
-  const auto share = [&job](const Candidate& candidate) {
-    return candidate.estimate.peak_memory / job.cluster.device.memory;
+  const auto has_room = [&job](const Candidate& candidate) {
+    const Estimate& found = candidate.estimate;
+    return found.feasible && found.peak_memory_high <= job.cluster.device.memory;
   };
-  if (plans.empty() || !plans.front().estimate.feasible || share(plans.front()) <= kFull) {
+  if (plans.empty() || !plans.front().estimate.feasible || has_room(plans.front())) {
     return std::nullopt;
   }
-  const auto roomy = std::ranges::find_if(
-      plans, [&share](const Candidate& candidate) { return share(candidate) < kRoomy; });
-  if (roomy == plans.end()) return std::nullopt;
-  return PlanNote{.text = fmt::format(
-                      "{:.1f} % of the device's memory is taken; plan {} takes {:.1f} "
-                      "% and {:.2f} % longer",
-                      100 * share(plans.front()), roomy - plans.begin() + 1, 100 * share(*roomy),
-                      100 * (roomy->estimate.step_time / plans.front().estimate.step_time - 1)),
-                  .plans = {0}};
+  const Estimate& best = plans.front().estimate;
+  std::string text = fmt::format(
+      "at the high end of the interval of its memory, {:.2f} times the peak, it does "
+      "not fit",
+      best.peak_memory_high / best.peak_memory);
+  const auto roomy = std::ranges::find_if(plans, has_room);
+  text += roomy == plans.end()
+              ? std::string("; a robust plan (--robust) leaves that room")
+              : fmt::format("; plan {} does, and takes {:.2f} % longer", roomy - plans.begin() + 1,
+                            100 * (roomy->estimate.step_time / best.step_time - 1));
+  return PlanNote{.text = std::move(text), .plans = {0}};
 }
 
 }  // namespace

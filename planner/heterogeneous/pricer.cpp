@@ -200,7 +200,7 @@ GroupedPlan PipelinePricer::price(const Plan& plan, const Order& order) const {
     share.busy = busy_of(plan, all[group], passes.size(), stages_of(plan, group));
     for (int i = stages_of(plan, group); i > 0; --i) {
       const std::size_t stage = passes.size();
-      take_stage(plan, all[group], stage, whole_[group].job.cluster.device.memory, share, result);
+      take_stage(plan, all[group], stage, whole_[group].job.cluster.usable_memory(), share, result);
       passes.push_back(all[group].passes[stage]);
     }
   }
@@ -354,7 +354,7 @@ std::optional<Allocation> PipelinePricer::allocate_within(double most, Allocatio
   for (const std::size_t group : order) {
     const Job& own = whole_[group].job;
     const Bytes kept =
-        own.cluster.device.memory * ((1 - most) / (1 + own.training.stack.fragmentation));
+        own.cluster.usable_memory() * ((1 - most) / (1 + own.training.stack.fragmentation));
     for (int i = stages_of(plan, group); i > 0; --i) (stage++)->capacity -= kept;
   }
   return allocate_layers(problem);

@@ -63,7 +63,7 @@ class ReplicaPricer {
   int replicas() const { return plans_.front().data_parallel; }
 
   // From here on no device takes more than this share of its memory.
-  void keep_within(double most) { most_ = most * job_.job.cluster.device.memory; }
+  void keep_within(double most) { most_ = most * job_.job.cluster.usable_memory(); }
 
   // Infinite where none fits.
   Seconds price(int microbatches) {

@@ -32,7 +32,7 @@ void add_up(const UnlikeCluster& cluster, GroupedPlan& found) {
     const Seconds busy = std::min(share.busy, found.step_time);
     add_known(found.cost_per_step, cost_of(group, found.step_time));
     add_known(found.energy_per_step, energy_of(group, found.step_time, busy));
-    found.fullness = std::max(found.fullness, share.peak_memory / group.device.memory);
+    found.fullness = std::max(found.fullness, share.peak_memory / group.usable_memory());
   }
 }
 
@@ -138,7 +138,7 @@ double value_bound(std::span<const PreparedJob> own, const GroupSearchOptions& o
     // What cannot compute in the precision takes no share, and costs nothing.
     if (!job.job.cluster.device.supports(job.job.training.precision)) continue;
     const int devices = job.job.cluster.devices();
-    memory += job.job.cluster.device.memory * static_cast<double>(devices);
+    memory += job.job.cluster.usable_memory() * static_cast<double>(devices);
     const double bound = objective_bound(job, parameter_shares(job), objective,
                                          offloads_of(job.job, options.space, {}));
     least = std::min(least, objective == Objective::memory ? bound * devices : bound);

@@ -249,7 +249,7 @@ class Translation {
     stage.in_flight_by_layers = in_flight_by_layers(index, stage.own.size(), stage.in_flight);
     stage.time += sends_in_passes(stack, plan_, sends, index).total();
     stage.capacity =
-        (job_.job.cluster.device.memory - stack.runtime_memory) / (1 + stack.fragmentation);
+        (job_.job.cluster.usable_memory() - stack.runtime_memory) / (1 + stack.fragmentation);
     return stage;
   }
 

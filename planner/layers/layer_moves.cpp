@@ -347,7 +347,7 @@ class LocalSearch {
     bool other = false;
     for (std::size_t j = 0; j < stages_.size(); ++j) {
       const Bytes peak = priced_.estimate.stages[j].memory.at_peak.device();
-      if (peak <= moves_.job.job.cluster.device.memory) continue;
+      if (peak <= moves_.job.job.cluster.usable_memory()) continue;
       std::ranges::find(ways(j), stages_[j].recompute, &Way::recompute)->out = true;
       other = other || std::ranges::find(ways(j), false, &Way::out) != ways(j).end();
     }

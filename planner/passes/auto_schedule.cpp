@@ -48,7 +48,7 @@ double most_in_flight(const PreparedJob& job, const Plan& plan, const Estimate& 
   const double least = std::min(plan.microbatches, plan.pipeline_parallel - index);
   const Bytes with_few = few.stages[stage].memory.at_peak.device();
   const Bytes with_all = all.stages[stage].memory.at_peak.device();
-  const Bytes capacity = job.job.cluster.device.memory;
+  const Bytes capacity = job.job.cluster.usable_memory();
   if (with_all <= capacity) return m;
   if (m == least || with_all <= with_few) return least;
   const Bytes each = (with_all - with_few) / (m - least);

@@ -59,6 +59,8 @@ Json estimate_value(const Scenario& scenario, const PreparedJob& job, const Plan
           {"peak_allocated_bytes", estimate.peak_allocated.value()},
           {"peak_reserved_bytes", estimate.peak_reserved.value()},
           {"peak_memory_bytes", estimate.peak_memory.value()},
+          {"peak_memory_low_bytes", estimate.peak_memory_low.value()},
+          {"peak_memory_high_bytes", estimate.peak_memory_high.value()},
           {"host_memory_bytes", estimate.host_memory.value()},
           {"stages", stages_json(estimate)},
           {"breakdown", breakdown_json(estimate.breakdown)},

@@ -73,6 +73,8 @@ Json interval_json(const IntervalFit& fit) {
           {"interval_low", stack.interval_low},
           {"interval_high", stack.interval_high},
           {"interval_moe", stack.interval_moe},
+          {"memory_interval_low", stack.memory_interval_low},
+          {"memory_interval_high", stack.memory_interval_high},
           {"evidence",
            {{"runs", evidence.runs},
             {"devices", evidence.devices},

@@ -216,6 +216,20 @@ TEST(Program, PlansForTheBadEndOfTheInterval) {
   EXPECT_EQ(value(usual), usual["plans"][0]["step_time_high_s"]) << "no straggler in the scenario";
 }
 
+// What is left without recomputation fills the 80 GiB of a device.
+TEST(Program, PlansForTheBadEndOfTheMemoryToo) {
+  const std::string file = quoted(write_scratch("full.json", R"({ "trainyard": "scenario/1",
+    "model": "llama-3.1-8b", "cluster": { "node": "dgx-h100-80gb", "nodes": 1 },
+    "training": { "global_batch": 32, "sequence_length": 4096 } })"));
+  const auto high = [&file](const std::string& options) {
+    const Ran ran = run_trainyard("plan --top 1 --format json " + options + file);
+    return PrintedJson::parse(ran.out).at("plans").at(0).at("peak_memory_high_bytes").get<double>();
+  };
+  const double device = 80 * 1024.0 * 1024 * 1024;
+  EXPECT_GT(high(""), device);
+  EXPECT_LE(high("--robust "), device);
+}
+
 TEST(Program, ValidatesRowsAndKeepsThoseThatCannotBePriced) {
   const std::string measured = R"(, "measured": { "step_time": "10 s", "source": "none" })";
   const std::string array = "[" + read_text(small_scenario(kPlan + measured)) + "," +

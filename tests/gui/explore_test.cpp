@@ -167,6 +167,20 @@ TEST(Answer, SaysThatTheHostsAreFullAndNotTheDevice) {
             "640.0 GiB of 500.0 GiB");
 }
 
+TEST(Answer, SaysHowMuchMoreMemoryItMayTake) {
+  Job job;
+  job.cluster.device.memory = Bytes(80 * kGiB);
+  Candidate candidate;
+  candidate.estimate.feasible = true;
+  candidate.estimate.peak_memory = Bytes(64 * kGiB);
+  candidate.estimate.peak_memory_low = Bytes(62 * kGiB);
+  candidate.estimate.peak_memory_high = Bytes(70 * kGiB);
+  candidate.estimate.stages.resize(1);
+  EXPECT_EQ(
+      answer_lines(candidate, job).back().detail,
+      "62.00 GiB to 70.00 GiB (10\u2060–\u206090\u00a0%), of 80.00 GiB, stage 0 is the fullest");
+}
+
 // As `trainyard estimate` has them: "(a bound: the stack states no interval)", "interval widened:
 // no published run of megatron-core had more than 11616 devices", "price unknown · ... a step".
 TEST(Answer, SaysOfTheStepWhatTheCommandSays) {

@@ -217,6 +217,8 @@ TEST(Accuracy, OfHeldOutRunsGivesTheIntervalsOfTheCatalog) {
     EXPECT_NEAR(stored->interval_low, fitted.interval_low, 0.02) << fit.stack;
     EXPECT_NEAR(stored->interval_high, fitted.interval_high, 0.02) << fit.stack;
     EXPECT_NEAR(stored->interval_moe / fitted.interval_moe, 1, 0.2) << fit.stack;
+    EXPECT_NEAR(stored->memory_interval_low, fitted.memory_interval_low, 0.02) << fit.stack;
+    EXPECT_NEAR(stored->memory_interval_high, fitted.memory_interval_high, 0.02) << fit.stack;
     EXPECT_EQ(stored->evidence.runs, fitted.evidence.runs) << fit.stack;
     EXPECT_EQ(stored->evidence.devices, fitted.evidence.devices) << fit.stack;
     EXPECT_EQ(stored->evidence.sequence_length, fitted.evidence.sequence_length) << fit.stack;
@@ -247,7 +249,8 @@ TEST(Accuracy, OfIntervalsHasItsProvenanceInEveryStack) {
        fs::directory_iterator(source_folder() / "scenarios" / "catalog" / "stacks")) {
     const Json stack = Json::parse(read_file(entry.path()).value());
     if (stack.at("name") == "ideal") continue;  // a bound: its interval is exact
-    for (const char* key : {"interval_low", "interval_high", "interval_moe"}) {
+    for (const char* key : {"interval_low", "interval_high", "interval_moe", "memory_interval_low",
+                            "memory_interval_high"}) {
       EXPECT_TRUE(stack.contains(key)) << entry.path() << " " << key;
       EXPECT_TRUE(stack.at("sources").contains(key)) << entry.path() << " " << key;
     }

@@ -47,6 +47,24 @@ TEST(WeightedQuantile, IsTheSmallestValueThatTheShareDoesNotExceed) {
   EXPECT_EQ(weighted_quantile(values, weights, 0.76), 3);
 }
 
+// Of source a 1.3 stands once. Weights as x sees them: a 1/√3 each, b 0.2; sorted 0.9, 1, 1.2, 1.3
+// and summed over 3/√3 + 0.2 = 1.93: 0.30, 0.60, 0.70 and 1. So 10 % are reached at 0.9, 90 % at
+// 1.3. As y sees them: a 0.2/√3, b 1; over 1.35: 0.09, 0.17, 0.91 and 1, 10 % at 1, 90 % at 1.2.
+TEST(FitMemoryInterval, HasTheQuantilesOfUnlikePeaks) {
+  const std::array peaks = {PeakResidual{"a", "x", 1.3}, PeakResidual{"a", "x", 0.9},
+                            PeakResidual{"a", "x", 1.3}, PeakResidual{"a", "x", 1.0},
+                            PeakResidual{"b", "y", 1.2}};
+  const Interval own = fit_memory_interval(peaks, "x"), other = fit_memory_interval(peaks, "y");
+  EXPECT_EQ(own.low, 0.9);
+  EXPECT_EQ(own.high, 1.3);
+  EXPECT_EQ(other.low, 1.0);
+  EXPECT_EQ(other.high, 1.2);
+}
+
+TEST(FitMemoryInterval, OfNoPeaksIsTheDefault) {
+  EXPECT_EQ(fit_memory_interval({}, "x").high, Stack{}.memory_interval_high);
+}
+
 // x: sizes 0.1, 0.2, 0.5 with weights 1, 1, 0.2: 80 % of 2.2 is 1.76, reached at 0.2.
 // y: weights 0.2, 0.2, 1: 80 % of 1.4 is 1.12, reached at 0.5.
 TEST(FitIntervals, WeighsRunsOfTheSameStackMore) {

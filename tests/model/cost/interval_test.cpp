@@ -39,6 +39,17 @@ struct Question {
   }
 };
 
+TEST(MemoryInterval, IsThatOfTheStackAroundThePeak) {
+  Question question;
+  question.stack.memory_interval_low = 0.96;
+  question.stack.memory_interval_high = 1.12;
+  const Estimate answer = estimate(question.job, legal_plan(question.job, {}));
+  EXPECT_NEAR(answer.peak_memory_low / answer.peak_memory, 0.96, kPrecision);
+  EXPECT_NEAR(answer.peak_memory_high / answer.peak_memory, 1.12, kPrecision);
+  question.stack.memory_interval_low = 1.02;  // all peaks were above: the prediction is inside
+  EXPECT_EQ(memory_interval(question.stack).low, 1);
+}
+
 TEST(StepInterval, IsThatOfTheStackForRunsLikeItsOwn) {
   const Question question;
   EXPECT_DOUBLE_EQ(question.widening(), 1);

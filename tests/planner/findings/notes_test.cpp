@@ -122,26 +122,30 @@ TEST(PlanNotes, SayWhatIsBeyondTheLimitsOfTheStack) {
   EXPECT_EQ(found[4].text, "context parallelism all-gather over 2 ranks is not known of software");
 }
 
-// What the device has is 100 GB: 98 are full, 94 are not.
-TEST(PlanNotes, NameTheFastestPlanThatLeavesRoomWhereTheBestLeavesNone) {
+// What the device has is 100 GB, and a peak of 91 may be one of 100.1.
+TEST(PlanNotes, NameTheFastestPlanThatFitsAtTheHighEndWhereTheBestDoesNot) {
   Job job = llama_8b_job(1);
   job.cluster.device.memory = Bytes(100e9);
   const auto of = [&](double gigabytes, double seconds) {
     Candidate candidate = planned(job, {});
     candidate.estimate.feasible = true;
     candidate.estimate.peak_memory = Bytes(gigabytes * 1e9);
+    candidate.estimate.peak_memory_high = 1.1 * candidate.estimate.peak_memory;
     candidate.estimate.step_time = Seconds(seconds);
     return candidate;
   };
   const auto on = [&](const std::vector<Candidate>& plans) {
     return notes_on(job, {}, plans, std::nullopt);
   };
-  EXPECT_TRUE(on({of(96.9, 10), of(90, 11)}).empty());
-  EXPECT_TRUE(on({of(98, 10), of(96, 11)}).empty());
-  const auto found = on({of(98, 10), of(96, 11), of(94, 12), of(50, 13)});
+  EXPECT_TRUE(on({of(90.5, 10), of(50, 11)}).empty());
+  const std::string best =
+      "at the high end of the interval of its memory, 1.10 times the peak, it does not fit; ";
+  const auto alone = on({of(91, 10), of(92, 11)});
+  ASSERT_EQ(alone.size(), 1u);
+  EXPECT_EQ(alone[0].text, best + "a robust plan (--robust) leaves that room");
+  const auto found = on({of(98, 10), of(96, 11), of(90, 12), of(50, 13)});
   ASSERT_EQ(found.size(), 1u);
-  EXPECT_EQ(found[0].text,
-            "98.0 % of the device's memory is taken; plan 3 takes 94.0 % and 20.00 % longer");
+  EXPECT_EQ(found[0].text, best + "plan 3 does, and takes 20.00 % longer");
 }
 
 TEST(PlanNotes, SayWhatTheStackIsNotKnownToHave) {

@@ -34,7 +34,8 @@ TEST(EstimateJson, HasEveryKeyOfTheContract) {
        {"step_time_s", "step_time_low_s", "step_time_high_s", "tokens_per_second",
         "tokens_per_second_per_device", "model_tflops_per_device", "mfu", "mfu_bf16", "hfu",
         "parameters", "active_parameters", "peak_allocated_bytes", "peak_reserved_bytes",
-        "peak_memory_bytes", "cost_per_step_usd", "energy_per_step_joule"}) {
+        "peak_memory_bytes", "peak_memory_low_bytes", "peak_memory_high_bytes", "cost_per_step_usd",
+        "energy_per_step_joule"}) {
     ASSERT_TRUE(json.contains(key)) << key;
     EXPECT_TRUE(json[key].is_number()) << key;
   }
