@@ -103,7 +103,7 @@ int HuggingFaceConfig::required(Keys keys, double most) {
 
 bool HuggingFaceConfig::flag(Keys keys, bool fallback) {
   const Json* value = find(keys);
-  if (value == nullptr) return fallback;
+  if (value == nullptr) return fallback && !says_none(keys);
   const auto fits = check({FlagShape{}}, *value, place_ / last_key_);
   if (!fits) remember(fits.error());
   return fits ? value->get<bool>() : fallback;

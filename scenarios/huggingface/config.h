@@ -45,6 +45,7 @@ class HuggingFaceConfig {
   int small_count(Keys keys, int fallback, double most = 1e6);
   // From 1; an error where there is none of the keys.
   int required(Keys keys, double most = 1e6);
+  // null is false, as the code of a network takes it; the fallback is of keys that are not there.
   bool flag(Keys keys, bool fallback);
   std::string text(std::string_view key);
   // nullptr where the key is not there.

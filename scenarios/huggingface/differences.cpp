@@ -69,6 +69,11 @@ void add_biases(const Transformer& model, const LinearBiases& biases, Difference
   const double up = (model.gated_mlp ? 2.0 : 1.0) * static_cast<double>(model.ffn_size);
   const int dense = model.layers - moe_layer_count(model);
   differences.add("biases of the MLP", (up + model.hidden_size) * dense);
+  // Of gpt-oss without those of attention; the router has them too.
+  const double expert_up =
+      (model.gated_mlp ? 2.0 : 1.0) * static_cast<double>(model.expert_ffn_size);
+  differences.add("biases of the experts",
+                  model.experts * (expert_up + model.hidden_size + 1) * moe_layer_count(model));
 }
 
 void add_embedding(const Transformer& model, int width, Differences& differences) {

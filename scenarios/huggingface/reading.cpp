@@ -2,10 +2,51 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+
 #include "scenarios/huggingface/parallel_blocks.h"
 
 namespace trainyard {
 namespace {
+
+// Families whose code asks no `attention_bias`.
+constexpr auto kFixedBiases = std::to_array<std::string_view>(
+    {"biogpt",     "bloom",         "codegen",      "cwm",
+     "dbrx",       "ernie4_5",      "ernie4_5_moe", "exaone4",
+     "exaone_moe", "falcon",        "gpt2",         "gpt_bigcode",
+     "gpt_neo",    "gptj",          "minimax_m2",   "ministral",
+     "ministral3", "mistral",       "mixtral",      "mpt",
+     "openai-gpt", "opt",           "persimmon",    "phi",
+     "phi3",       "phi3small",     "qwen2",        "qwen2_moe",
+     "qwen2_vl",   "qwen2_vl_text", "qwen2_5_vl",   "qwen2_5_vl_text",
+     "stablelm",   "starcoder2",    "xglm"});
+
+// Those known whose code asks `mlp_bias`.
+constexpr auto kBiasedMlps = std::to_array<std::string_view>(
+    {"arcee", "deepseek_v2", "doge", "granite", "helium", "hyperclovax", "jais2", "llama",
+     "nemotron", "seed_oss", "smollm3"});
+
+bool asks_mlp_bias(const Reading& reading) {
+  return !is_known_family(reading) ||
+         std::ranges::find(kBiasedMlps, reading.architecture.type) != kBiasedMlps.end();
+}
+
+bool says_attention_bias(Reading& reading) {
+  const bool fixed =
+      std::ranges::find(kFixedBiases, reading.architecture.type) != kFixedBiases.end();
+  const bool said = reading.config.has("attention_bias");
+  return !fixed && (said || reading.config.says_none({"attention_bias"}));
+}
+
+// One head of keys and values for all queries.
+bool is_multi_query(Reading& reading) {
+  HuggingFaceConfig& config = reading.config;
+  const std::string_view type = reading.architecture.type;
+  if (type == "mpt") return config.text("attn_type") == "multiquery_attention";
+  if (config.text("attention_head_type") == "multiquery") return true;  // SantaCoder, a GPT-2
+  return !is_known_family(reading) && config.flag({"multi_query"}, false);
+}
 
 int read_kv_heads(Reading& reading) {
   HuggingFaceConfig& config = reading.config;
@@ -15,7 +56,7 @@ int read_kv_heads(Reading& reading) {
   if (architecture.type == "gpt_bigcode" || (falcon && !has_new_decoder(config))) {
     return config.flag({"multi_query"}, true) ? 1 : heads;
   }
-  if (architecture.type == "mpt" && config.text("attn_type") == "multiquery_attention") return 1;
+  if (is_multi_query(reading)) return 1;
   if (!config.flag({"multi_query_attention"}, true)) return heads;  // ChatGLM
   if (!config.flag({"group_query_attention"}, true)) return heads;  // CodeShell
   const HuggingFaceConfig::Keys keys = {
@@ -111,20 +152,20 @@ void read_biases(Reading& reading) {
   LinearBiases biases = architecture.biases;
   const HuggingFaceConfig::Keys everywhere = {"use_bias", "add_bias_linear", "enable_bias",
                                               "include_bias", "bias"};
-  if (config.find(everywhere) != nullptr) {
+  if (config.find(everywhere) != nullptr || config.says_none(everywhere)) {
     const bool all = config.flag(everywhere, false);
     const bool of_attention = architecture.type == "internlm" || architecture.type == "internlm2";
     const bool mlp = all && !of_attention;
     biases = {.qkv = all, .output = all, .mlp = mlp};
     if (architecture.type == "chatglm") biases.qkv = true;
   }
-  if (architecture.type != "phi3small" && config.has("attention_bias")) {
+  if (says_attention_bias(reading)) {
     biases.qkv = config.flag({"attention_bias"}, false);
     biases.output = biases.qkv && architecture.attention_bias_of_output;
   }
   biases.qkv = config.flag({"add_qkv_bias", "qkv_bias", "use_qkv_bias"}, biases.qkv);
   biases.output = config.flag({"attention_out_bias"}, biases.output);
-  biases.mlp = config.flag({"mlp_bias"}, biases.mlp);
+  if (asks_mlp_bias(reading)) biases.mlp = config.flag({"mlp_bias"}, biases.mlp);
   reading.facts.biases = biases;
   reading.facts.head_bias = config.flag({"lm_head_bias"}, architecture.head_bias);
   Transformer& model = reading.model;

@@ -83,6 +83,10 @@ const auto kFamilies = ::testing::Values(
       "expansion_ratio": 4, "vocab_size": 50432, "no_bias": true})"},
     Family{"bigcode/starcoder", 15'517'456'384, 8192, R"({"model_type": "gpt_bigcode", "n_layer": 40, "n_embd": 6144, "n_head": 48,
       "n_inner": 24576, "multi_query": true, "vocab_size": 49152})"},
+    // 1.1 B; its class is GPT-2's with one head of keys, which transformers builds as gpt_bigcode.
+    Family{"bigcode/santacoder", 1'124'886'528, 2048, R"({"model_type": "gpt2", "architectures": ["GPT2LMHeadCustomModel"],
+      "attention_head_type": "multiquery", "n_layer": 24, "n_embd": 2048, "n_head": 16,
+      "n_inner": 8192, "vocab_size": 49280})"},
     Family{"bigcode/starcoder2-15b", 15'655'899'136, 0, R"({"model_type": "starcoder2", "num_hidden_layers": 40, "hidden_size": 6144,
       "num_attention_heads": 48, "intermediate_size": 24576, "vocab_size": 49152,
       "num_key_value_heads": 4, "use_bias": true, "sliding_window": 4096})"},
