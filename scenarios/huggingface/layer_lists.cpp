@@ -85,11 +85,28 @@ std::optional<Marks> full_by_first_layers(HuggingFaceConfig& config, int layers)
   return full;
 }
 
-// GPT-Neo turns it round: every second layer, from the first, attends in full.
-std::optional<Marks> full_by_architecture(const Architecture& architecture, int layers) {
-  if (architecture.type != "gpt_neo") return std::nullopt;
+// Llama 4: the layers without rotary positions, by 0 in a list or each n-th, attend in full.
+std::optional<Marks> full_without_positions(HuggingFaceConfig& config, int layers) {
+  const Json* list = config.list("no_rope_layers");
+  if (list != nullptr && !list->empty()) {
+    return marks_by_list(config, "no_rope_layers", layers, 1, 0);
+  }
+  if (!config.has("no_rope_layer_interval")) return std::nullopt;
+  const int every = config.small_count({"no_rope_layer_interval"}, 0);
   Marks full;
-  for (int layer = 0; layer < layers; ++layer) full.push_back(layer % 2 == 0);
+  for (int layer = 0; layer < layers; ++layer) {
+    full.push_back(every > 0 && (layer + 1) % every == 0);
+  }
+  return full;
+}
+
+// GPT-Neo and CWM turn it round: each n-th layer, from the first, attends in full.
+std::optional<Marks> full_by_architecture(const Architecture& architecture, int layers) {
+  if (architecture.type != "gpt_neo" && architecture.type != "cwm") return std::nullopt;
+  Marks full;
+  for (int layer = 0; layer < layers; ++layer) {
+    full.push_back(layer % architecture.full_attention_every == 0);
+  }
   return full;
 }
 
@@ -99,6 +116,17 @@ std::optional<Marks> full_by_layout(HuggingFaceConfig& config, int layers) {
   std::optional<Marks> windowed = marks_by_list(config, "sliding_window_layout", layers, 0, 1);
   if (windowed) windowed->flip();
   return windowed;
+}
+
+// Those that attend in full, where the config or its family says it layer by layer.
+std::optional<Marks> full_layers(HuggingFaceConfig& config, const Architecture& architecture,
+                                 int layers) {
+  auto full = full_by_layer_types(config, layers);
+  if (!full && architecture.type == "smallthinker") full = full_by_layout(config, layers);
+  if (!full && architecture.type == "llama4_text") full = full_without_positions(config, layers);
+  if (!full) full = full_by_letters(config, layers);
+  if (!full) full = full_by_first_layers(config, layers);
+  return full ? full : full_by_architecture(architecture, layers);
 }
 
 bool attends_as(const Transformer& model, const Marks& full) {
@@ -189,10 +217,11 @@ Marks moe_layers(HuggingFaceConfig& config, const Architecture& architecture, in
   const int first = config.small_count({"first_k_dense_replace", "moe_layer_start_index",
                                         "moe_layer_num_skipped", "num_dense_layers"},
                                        architecture.experts.dense_layers);
-  const int every = config.small_count({"decoder_sparse_step", "interleave_moe_layer_step",
-                                        "moe_layer_interval", "moe_expert_interval"},
-                                       0);
-  const int frequency = config.small_count({"moe_layer_freq", "moe_layer_frequency"}, 1);
+  const int every =
+      config.small_count({"decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_interval",
+                          "moe_expert_interval", "moe_layer_frequency"},
+                         0);
+  const int frequency = config.small_count({"moe_layer_freq"}, 1);
   Marks moe = every > 0 ? moe_by_period(layers, first, every)
                         : moe_by_period(layers, first, std::max(1, frequency), 0);
   const Json* last = config.find({"moe_layer_end_index"});
@@ -238,7 +267,8 @@ void refuse_other_layers(HuggingFaceConfig& config, int layers) {
 }
 
 void read_window(HuggingFaceConfig& config, const Architecture& architecture, Transformer& model) {
-  if (!config.flag({"use_sliding_window"}, !architecture.window_on_demand)) return;
+  const bool asked = architecture.window_on_demand || architecture.type.empty();
+  if (asked && !config.flag({"use_sliding_window"}, !architecture.window_on_demand)) return;
   const HuggingFaceConfig::Keys general = {"sliding_window", "attention_chunk_size", "window_size"};
   const HuggingFaceConfig::Keys smallthinker = {"sliding_window_size"};
   const auto& keys = architecture.type == "smallthinker" ? smallthinker : general;
@@ -253,11 +283,7 @@ void read_window(HuggingFaceConfig& config, const Architecture& architecture, Tr
   if (config.has("attention_chunk_size") || architecture.type == "llama4_text") {
     config.assume("attention in chunks is planned as a sliding window as wide as a chunk");
   }
-  auto full = full_by_layer_types(config, model.layers);
-  if (!full && architecture.type == "smallthinker") full = full_by_layout(config, model.layers);
-  if (!full) full = full_by_letters(config, model.layers);
-  if (!full) full = full_by_first_layers(config, model.layers);
-  if (!full) full = full_by_architecture(architecture, model.layers);
+  const auto full = full_layers(config, architecture, model.layers);
   if (full) return use_full_layers(config, *full, model);
   model.full_attention_every = config.small_count(
       {"sliding_window_pattern", "global_attn_every_n_layers"}, architecture.full_attention_every);

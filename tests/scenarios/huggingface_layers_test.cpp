@@ -138,6 +138,30 @@ TEST(HuggingFaceLayers, OfQwen2AttendInFullUpToTheFirstWindow) {
   }
 }
 
+// configuration_llama4.py: "chunked_attention" where no_rope_layers has 1; where it is empty, 0 is
+// each no_rope_layer_interval-th, by its class each fourth.
+TEST(HuggingFaceLayers, OfLlama4AttendInFullWhereTheyHaveNoRotaryPositions) {
+  const auto letters = [](const std::string& more) {
+    const std::string llama4 = R"("model_type": "llama4_text", "moe_layers": [],
+                                  "attention_chunk_size": 8)";
+    return letters_of(network_of(8, llama4 + more).model);
+  };
+  EXPECT_EQ(letters(R"(, "no_rope_layers": [1, 0, 1, 0, 1, 0, 1, 0])"), "LGLGLGLG");
+  EXPECT_EQ(letters(R"(, "no_rope_layers": [], "no_rope_layer_interval": 2)"), "LGLGLGLG");
+  EXPECT_EQ(letters(R"(, "no_rope_layers": [])"), "LLLGLLLG");
+}
+
+// configuration_cwm.py (transformers 5.24): full where i % 4 is 0. configuration_gemma2.py knows no
+// use_sliding_window, configuration_qwen3.py does.
+TEST(HuggingFaceLayers, HaveTheWindowsOfTheirClass) {
+  const std::string window = R"("sliding_window": 8, "use_sliding_window": )";
+  EXPECT_EQ(letters_of(network_of(8, R"("model_type": "cwm")").model), "GLLLGLLL");
+  EXPECT_EQ(letters_of(network_of(4, R"("model_type": "gemma2", )" + window + "false").model),
+            "LGLG");
+  EXPECT_EQ(letters_of(network_of(4, R"("model_type": "qwen3", )" + window + "false").model),
+            "GGGG");
+}
+
 // A pattern that leading layers and a period make is planned as it is; of any other as many layers
 // attend in full.
 TEST(HuggingFaceLayers, AttendInFullAsManyAsTheirTypesSay) {
