@@ -42,8 +42,10 @@ std::string type_of(HuggingFaceConfig& config) {
   if (find_architecture(type) != nullptr || classes == nullptr || !classes->is_array()) return type;
   for (const Json& name : *classes) {
     if (!name.is_string()) continue;
-    const std::string_view known = type_of_class(name.get_ref<const std::string&>());
+    const std::string& network_class = name.get_ref<const std::string&>();
+    const std::string_view known = type_of_class(network_class);
     if (!known.empty()) return std::string(known);
+    if (type.empty()) type = family_of_class(network_class);
   }
   return type;
 }
@@ -98,9 +100,18 @@ bool holds_gate_and_up(const Architecture& architecture) {
 void read_ffn(Reading& reading) {
   HuggingFaceConfig& config = reading.config;
   Transformer& model = reading.model;
-  const KeyNames general = {"intermediate_size_mlp", "intermediate_size", "n_inner",
-                            "ffn_hidden_size",       "ffn_dim",           "ff_intermediate_size",
-                            "dense_ffn_hidden_size", "mlp_hidden_size",   "inner_hidden_size"};
+  const KeyNames general = {"intermediate_size_mlp",
+                            "intermediate_size",
+                            "n_inner",
+                            "ffn_hidden_size",
+                            "ffn_dim",
+                            "ff_intermediate_size",
+                            "dense_ffn_hidden_size",
+                            "mlp_hidden_size",
+                            "inner_hidden_size",
+                            "d_ff",
+                            "dff",
+                            "dim_ff"};
   const KeyNames of_llama4 = {"intermediate_size_mlp"};  // the other is of its experts
   const bool llama4 = reading.architecture.type == "llama4_text";
   const auto& keys = llama4 ? of_llama4 : general;
@@ -158,9 +169,10 @@ int read_expert_count(Reading& reading) {
   const KeyNames keys = {"num_local_experts", "n_routed_experts", "num_experts", "moe_num_experts",
                          "moe_num_primary_experts"};
   HuggingFaceConfig& config = reading.config;
-  // Some configs name experts all the same (Doge's).
-  const bool off = config.says_false({"use_moe", "is_moe", "enable_moe"}) ||
-                   (reading.architecture.type == "llama4_text" && has_no_moe_layers(config));
+  // Some configs name experts all the same (Doge's; with is_moe it is refused).
+  const std::string_view type = reading.architecture.type;
+  const bool off = type == "doge" || config.says_false({"use_moe", "is_moe", "enable_moe"}) ||
+                   (type == "llama4_text" && has_no_moe_layers(config));
   const bool none = off || config.says_none(keys);
   const bool found = config.find(keys) != nullptr && !none;
   reading.experts = found || none ? ExpertsRead::none : ExpertsRead::not_said;
@@ -236,7 +248,8 @@ void read_norms(Reading& reading) {
   }
   NetworkFacts& facts = reading.facts;
   facts.norms = architecture.norms;
-  facts.final_norm = architecture.final_norm && config.flag({"do_layer_norm_before"}, true);
+  facts.final_norm = architecture.final_norm && config.flag({"do_layer_norm_before"}, true) &&
+                     !config.flag({"_remove_final_layer_norm"}, false);
   if (architecture.type == "stablelm" && config.flag({"use_parallel_residual"}, false)) {
     facts.norms = 1;
   }
@@ -274,7 +287,8 @@ void read_decoder(Reading& reading, bool tied) {
   read_sizes(reading);
   if (config.error()) return;  // the lists below are as long as the network has layers
   refuse_other_layers(config, model.layers);
-  model.gated_mlp = !architecture.plain_mlp;
+  const bool mpt_glu = architecture.type == "mpt" && config.text("ffn_type") == "mptglu";
+  model.gated_mlp = !architecture.plain_mlp || mpt_glu;
   model.tied_embeddings = tied;
   model.learned_positions = architecture.learned_positions;
   read_norms(reading);
@@ -329,6 +343,10 @@ void say_what_is_taken(Reading& reading) {
 
 void say_what_is_assumed(Reading& reading) {
   HuggingFaceConfig& config = reading.config;
+  if (is_known_family(reading) && !config.has("model_type")) {
+    config.assume(
+        fmt::format("no model_type: taken as {}, by its class", shown(reading.architecture.type)));
+  }
   if (!reading.of_class.empty()) {
     config.assume(fmt::format("not said, as the configuration class has it: {}",
                               fmt::join(reading.of_class, ", ")));

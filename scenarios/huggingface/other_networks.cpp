@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 
 #include "scenarios/huggingface/architectures.h"
 
@@ -28,6 +29,7 @@ struct OtherNetwork {
 };
 constexpr std::string_view kEncoder = "an encoder, or encoder and decoder";
 constexpr std::string_view kUnlikeLayers = "layers of unlike sizes";
+constexpr std::string_view kLoops = "layers that a pass goes through several times";
 constexpr auto kOtherNetworks = std::to_array<OtherNetwork>({
     {"bert", kEncoder},
     {"t5", kEncoder},
@@ -99,11 +101,18 @@ constexpr auto kOtherNetworks = std::to_array<OtherNetwork>({
     {"hgrn", kRecurrent},
     {"lightnet", kRecurrent},
     {"mesa_net", kRecurrent},
+    {"comba", kRecurrent},
+    {"rodimus", kRecurrent},
+    {"mom", kRecurrent, true},
+    {"ttt", kRecurrent, true},
     {"gla", kRecurrent, true},
     {"gsa", kRecurrent, true},
     {"kda", kRecurrent, true},
     {"abc", kRecurrent, true},
     {"yuan", "convolutions before attention", true},
+    {"hyena", "convolutions in the place of attention"},
+    {"ouro", kLoops, true},
+    {"hrm_text", kLoops, true},
     {"mllama", "layers of cross attention"},
     {"moshi", "layers of cross attention"},
     {"blt", "layers of cross attention"},
@@ -139,11 +148,33 @@ constexpr auto kForeignKeys = std::to_array<ForeignKey>({
     {"mamba_d_state", kRecurrent},
 });
 
+// Letters and digits, small.
+std::string letters_of(std::string_view name) {
+  std::string letters;
+  for (const char c : name) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalnum(byte) != 0) letters += static_cast<char>(std::tolower(byte));
+  }
+  return letters;
+}
+
 }  // namespace
 
 std::string_view type_of_class(std::string_view network_class) {
   const auto* const found = std::ranges::find(kClasses, network_class, &NetworkClass::name);
   return found == kClasses.end() ? std::string_view{} : found->type;
+}
+
+std::string family_of_class(std::string_view network_class) {
+  constexpr auto kEnds = std::to_array<std::string_view>({"ForCausalLM", "LMHeadModel"});
+  const auto* const end = std::ranges::find_if(
+      kEnds, [&](std::string_view suffix) { return network_class.ends_with(suffix); });
+  if (end == kEnds.end()) return "";
+  std::string letters = letters_of(network_class.substr(0, network_class.size() - end->size()));
+  for (const Architecture& known : architectures()) {
+    if (letters_of(known.type) == letters) return std::string(known.type);
+  }
+  return letters;
 }
 
 std::string_view reason_to_refuse(std::string_view type) {

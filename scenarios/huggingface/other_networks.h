@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace trainyard {
@@ -14,6 +15,10 @@ inline constexpr std::string_view kSharedKeys = "keys and values that layers sha
 // The model_type of a published network whose config has none, or another network's, by the class
 // under `architectures` or an earlier model_type; empty: the model_type is right.
 std::string_view type_of_class(std::string_view network_class);
+
+// What a class is called without "ForCausalLM": the family whose model_type has these letters, else
+// the letters, small; empty: it is no such class.
+std::string family_of_class(std::string_view network_class);
 
 // Why a network of this model_type is none of ours; empty: nothing is known against it.
 std::string_view reason_to_refuse(std::string_view type);

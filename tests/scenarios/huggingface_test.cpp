@@ -204,6 +204,11 @@ TEST(HuggingFaceText, ReadsTheHeadsOfKeysFromTheKindOfAttentionOfMpt) {
   EXPECT_EQ(kv_heads(R"("attn_type": "multiquery_attention")"), 1);
   EXPECT_EQ(kv_heads(R"("attn_type": "grouped_query_attention", "kv_n_heads": 8)"), 8);
   EXPECT_EQ(kv_heads(R"("attn_type": "multihead_attention")"), 32);
+  EXPECT_TRUE(parse_huggingface(R"({"model_type": "mpt", "d_model": 64, "n_heads": 4,
+      "n_layers": 2, "vocab_size": 100, "ffn_config": {"ffn_type": "mptglu"}})",
+                                "mpt")
+                  .value()
+                  .model.gated_mlp);
 }
 
 // CohereForAI/c4ai-command-r-v01: 34,980,831,232 parameters; its block has one norm, ours two.
@@ -403,6 +408,9 @@ TEST(HuggingFaceText, RefusesOtherNetworksWithTheReason) {
            {R"("model_type": "gla")", "recurrent"},
            {R"("model_type": "gated_deltanet")", "recurrent"},
            {R"("model_type": "yuan")", "convolutions"},
+           {R"("model_type": "stripedhyena")", "convolutions"},
+           {R"("model_type": "ttt")", "recurrent"},
+           {R"("model_type": "ouro", "total_ut_steps": 4)", "several times"},
            {R"("model_type": "electra")", "encoder"},
            {R"("model_type": "llama", "is_encoder_decoder": true)", "encoder"},
            {R"("model_type": "brandnew", "type_vocab_size": 2)", "encoder of segments"},
@@ -531,6 +539,18 @@ TEST(HuggingFaceText, KnowsSmallThinkerByItsClass) {
   EXPECT_EQ(read->model.experts_per_token, 6);
   EXPECT_EQ(read->model.sliding_window, 4096);
   EXPECT_EQ(read->model.full_attention_every, 4);
+}
+
+// configuration_llama.py and configuration_gemma2.py: heads of their own, and not.
+TEST(HuggingFaceText, KnowsAFamilyWithoutModelTypeByItsClass) {
+  const auto read = [](const std::string& network_class) {
+    return parse_huggingface(with_sizes(R"("architectures": [")" + network_class + "\"]"), "c");
+  };
+  EXPECT_FALSE(read("LlamaForCausalLM").value().model.tied_embeddings);
+  EXPECT_TRUE(read("Gemma2ForCausalLM").value().model.tied_embeddings);
+  EXPECT_THAT(read("GPTNeoXForCausalLM").value().assumptions,
+              ::testing::Contains("no model_type: taken as \"gpt_neox\", by its class"));
+  EXPECT_FALSE(read("JambaForCausalLM").has_value());
 }
 
 // docs/interoperation.md lists what `find_architecture` knows, once each.
