@@ -63,6 +63,13 @@ void Options::set_tree(const Json& tree, std::string_view separator) {
   visit(tree, "", "");
 }
 
+void Options::rename(std::string_view earlier, std::string_view name) {
+  const auto found = options_.find(earlier);
+  if (found == options_.end() || options_.contains(name)) return;
+  set(std::string(name), std::move(found->second));
+  options_.erase(found);
+}
+
 Option* Options::find(std::string_view name) {
   const auto found = options_.find(name);
   if (found == options_.end()) return nullptr;
@@ -150,8 +157,8 @@ void Options::fail(Error error) {
 }
 
 bool Options::is_off(std::string_view name) const {
-  constexpr auto kNothing =
-      std::to_array<std::string_view>({"false", "False", "0", "none", "None", "null", "no", ""});
+  constexpr auto kNothing = std::to_array<std::string_view>(
+      {"false", "False", "0", "0.0", "none", "None", "null", "no", ""});
   const auto found = options_.find(name);
   return found != options_.end() && found->second.words.size() == 1 &&
          std::ranges::find(kNothing, found->second.words.front()) != kNothing.end();

@@ -31,6 +31,8 @@ class Options {
 
   // A later value replaces an earlier one, as command lines do.
   void set(const std::string& name, Option option) { options_[name] = std::move(option); }
+  // What a file calls `earlier` is `name`, unless it has that too.
+  void rename(std::string_view earlier, std::string_view name);
   // Every leaf of a tree; `separator` joins the keys on the way ("optimizer.name"); empty: the last
   // key alone. A leaf that is null is absent.
   void set_tree(const Json& tree, std::string_view separator);

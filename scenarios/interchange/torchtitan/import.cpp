@@ -40,6 +40,38 @@ constexpr auto kNeutralTorchtitanKeys =
                                      "validation.",
                                      "parallelism.fsdp"});
 
+struct EarlierName {
+  std::string_view earlier, name;
+};
+// Where the parallelism stood before [parallelism] was there (early 2025).
+constexpr auto kEarlierNames = std::to_array<EarlierName>(
+    {{"training.batch_size", "training.local_batch_size"},
+     {"training.data_parallel_degree", "parallelism.data_parallel_shard_degree"},
+     {"training.data_parallel_shard_degree", "parallelism.data_parallel_shard_degree"},
+     {"training.data_parallel_replicate_degree", "parallelism.data_parallel_replicate_degree"},
+     {"training.tensor_parallel_degree", "parallelism.tensor_parallel_degree"},
+     {"training.pipeline_parallel_degree", "parallelism.pipeline_parallel_degree"},
+     {"experimental.context_parallel_degree", "parallelism.context_parallel_degree"},
+     {"experimental.context_parallel_rotate_method", "parallelism.context_parallel_rotate_method"},
+     {"experimental.pipeline_parallel_degree", "parallelism.pipeline_parallel_degree"},
+     {"experimental.pipeline_parallel_schedule", "parallelism.pipeline_parallel_schedule"},
+     {"experimental.pipeline_parallel_schedule_csv", "parallelism.pipeline_parallel_schedule_csv"},
+     {"experimental.pipeline_parallel_split_points", "parallelism.pipeline_parallel_split_points"},
+     {"experimental.pipeline_parallel_microbatches", "parallelism.pipeline_parallel_microbatches"},
+     {"experimental.enable_async_tensor_parallel", "parallelism.enable_async_tensor_parallel"}});
+
+// Those files cut a local batch into as many passes as there are ranks in a pipeline, unless they
+// say how many.
+void read_earlier_names(Options& options, ScenarioDraft& draft) {
+  constexpr std::string_view kPasses = "parallelism.pipeline_parallel_microbatches";
+  const std::string ranks = options.text("experimental.pipeline_parallel_degree");
+  for (const EarlierName& key : kEarlierNames) options.rename(key.earlier, key.name);
+  if (ranks.empty() || options.has(kPasses)) return;
+  options.set(std::string(kPasses), {{ranks}, options.file()});
+  if (ranks == "1") return;
+  draft.assumptions.push_back(fmt::format("{} passes: as many as ranks in a pipeline", ranks));
+}
+
 Expected<Transformer> network(const std::string& name) {
   const Document settings{"--model", std::filesystem::current_path() / "-", nullptr};
   Transformer model;
@@ -66,6 +98,7 @@ std::string torchtitan_precision(Options& options) {
   constexpr auto kReduced = std::to_array<std::string_view>({"float32"});
   options.choice("training.mixed_precision_reduce", kReduced, "float32");
   std::string precision = half ? "bf16" : "fp32";
+  if (options.flag("float8.enable_float8_linear")) precision = "fp8";  // before the converters
   for (const std::string& converter : options.words("model.converters")) {
     if (converter == "float8" || converter.ends_with(".float8")) precision = "fp8";
     if (converter == "mx" || converter.ends_with(".mx")) precision = "mxfp8";
@@ -306,14 +339,27 @@ void read_recompute(Options& options, int layers, ScenarioDraft& draft) {
       fmt::format("recompute: {} layers of a stage, every {}th", recompute.full_layers, every));
 }
 
-// Without a pipeline a pass takes the local batch; with one, the local batch is cut into passes.
+// With a pipeline the local batch is cut into passes of a size, or, in earlier files, into so many.
+int read_pass(Options& options, int local) {
+  const int size = options.degree("parallelism.pipeline_parallel_microbatch_size");
+  constexpr std::string_view kPasses = "parallelism.pipeline_parallel_microbatches";
+  const auto passes = options.count(kPasses, 1);
+  if (!passes) return size;
+  if (local % *passes != 0) {
+    options.refuse(kPasses, fmt::format("a divisor of the local batch of {}", local));
+    return size;
+  }
+  return static_cast<int>(local / *passes);
+}
+
+// Without a pipeline a pass takes the local batch.
 void read_batch(Options& options, ScenarioDraft& draft) {
   PlanRequest& plan = draft.plan;
   const int local = options.degree("training.local_batch_size", 8);
   const auto global = options.count("training.global_batch_size", -1);
   const std::int64_t replicas = plan.data_parallel.value_or(1);
   const std::int64_t at_once = std::int64_t{local} * replicas;
-  const int pass = options.degree("parallelism.pipeline_parallel_microbatch_size");
+  const int pass = read_pass(options, local);
   plan.micro_batch = plan.pipeline_parallel > 1 ? pass : local;
   const std::int64_t batch = global.value_or(-1) > 0 ? *global : at_once;
   draft.training["global_batch"] = batch;
@@ -334,6 +380,7 @@ Expected<Imported> import_torchtitan(const ForeignFile& file, const ImportSettin
   Options options(file.name);
   options.set_tree(*tree, ".");
   ScenarioDraft draft{.name = file.stem};
+  read_earlier_names(options, draft);
   const std::string description = options.text("job.description");
   if (!description.empty() && description.find_first_of("\r\n") == std::string::npos) {
     draft.name = description;

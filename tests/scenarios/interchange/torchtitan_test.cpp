@@ -55,6 +55,45 @@ TEST(TorchtitanPipeline, IsCutAsItsOwnFunctionDoes) {
             (std::vector<int>{4, 5, 4, 4, 4, 4, 4, 3}));
 }
 
+// train_configs/llama3_405b.toml of December 2024 (torchtitan/config_manager.py of its time), with
+// a pipeline: what is in [parallelism] now stood under [training] and [experimental].
+TEST(TorchtitanPlan, IsReadWhereEarlierFilesHaveIt) {
+  const std::string text = R"([model]
+name = "llama3"
+flavor = "405B"
+[training]
+batch_size = 8
+seq_len = 8192
+data_parallel_replicate_degree = 2
+data_parallel_shard_degree = -1
+tensor_parallel_degree = 8
+[experimental]
+context_parallel_degree = 2
+pipeline_parallel_degree = 4
+enable_async_tensor_parallel = true
+[float8]
+enable_float8_linear = true
+)";
+  const auto read = import_torchtitan(foreign(text), {.node = "dgx-h100-80gb", .nodes = 64});
+  ASSERT_TRUE(read.has_value()) << line_of(read.error());
+  EXPECT_THAT(read->assumptions, Contains("4 passes: as many as ranks in a pipeline"));
+  const Scenario scenario = parse_scenario(read->document, "read").value();
+  const Job& job = scenario.job;
+  const Plan plan = make_plan(*scenario.plan, job.model, job.cluster, job.training).value();
+  EXPECT_EQ(plan.tensor_parallel, 8);
+  EXPECT_TRUE(plan.overlap.tensor_parallel);
+  EXPECT_EQ(plan.context_parallel, 2);
+  EXPECT_EQ(plan.pipeline_parallel, 4);
+  EXPECT_EQ(plan.data_parallel, 8);
+  EXPECT_EQ(plan.sharding_group, 4 * 2);
+  EXPECT_EQ(plan.micro_batch, 8 / 4);
+  EXPECT_EQ(job.training.global_batch, 8 * 8);
+  EXPECT_EQ(job.training.precision.name, "fp8");
+  const auto eight = import_torchtitan(
+      foreign(text + "[parallelism]\npipeline_parallel_microbatches = 8\n"), {.nodes = 64});
+  EXPECT_EQ(parse_scenario(eight.value().document, "read").value().plan->micro_batch, 8 / 8);
+}
+
 // 128 layers with embedding and head, two each: 64 chunks, four a rank.
 TEST(TorchtitanPipeline, CountsChunksByTheLayersOfEach) {
   const Plan plan = titan_plan(
