@@ -90,6 +90,9 @@ void read_attention(Options& options, Transformer& model) {
     model.sliding_window = options.degree("window_size", 0);
     read_window_layers(options, model);
   }
+  // Of the backends those that keep no scores; the default takes one of them.
+  constexpr auto kBackends = std::to_array<std::string_view>({"auto", "flash", "fused"});
+  options.choice("attention_backend", kBackends, "auto");
   constexpr auto kSoftmax = std::to_array<std::string_view>({"vanilla", "learnable"});
   model.attention_sinks = options.choice("softmax_type", kSoftmax, "vanilla") == "learnable";
 }
@@ -165,7 +168,7 @@ Transformer read_network(Options& options, const std::string& name, ScenarioDraf
   model.qkv_biases = !model.biases && options.flag("add_qkv_bias");
   model.tied_embeddings = !options.flag("untie_embeddings_and_output_weights");
   constexpr auto kPositions =
-      std::to_array<std::string_view>({"learned_absolute", "rope", "mrope", "none"});
+      std::to_array<std::string_view>({"learned_absolute", "rope", "mrope", "yarn", "none"});
   const bool rotary = options.flag("use_rotary_position_embeddings");
   model.learned_positions =
       options.choice("position_embedding_type", kPositions, rotary ? "rope" : "learned_absolute") ==

@@ -16,7 +16,12 @@ inline constexpr auto kChangingMegatronKeys = std::to_array<std::string_view>(
      "moe_extended_tp", "moe_use_upcycling", "no_persist_layer_norm_fusion",
      "squared_relu_with_gate", "relative_attention_num_buckets", "experimental_attention_variant",
      "batch_size", "cpu_offloading_weights", "grad_reduce_in_bf16",
-     "moe_pad_expert_input_to_capacity", "standalone_embedding_stage",
+     "moe_pad_expert_input_to_capacity", "standalone_embedding_stage", "attention_output_gate",
+     "linear_attention_freq", "linear_attention_type", "moe_latent_size",
+     "fine_grained_activation_offloading", "hybrid_context_parallel", "hybrid_attention_ratio",
+     "hybrid_mlp_ratio", "heterogeneous_layers_config_encoded_json",
+     "encoder_tensor_model_parallel_size", "encoder_pipeline_model_parallel_size",
+     "pipeline_model_parallel_split_rank", "yaml_cfg",
      // of Megatron-DeepSpeed and earlier releases
      "zero_stage", "deepspeed", "cpu_optimizer", "checkpoint_activations",
      "deepspeed_activation_checkpointing"});

@@ -156,6 +156,10 @@ TEST(MegatronImport, RefusesWhatItDoesNotModel) {
               HasSubstr("found encoder_num_layers, which changes"));
   EXPECT_THAT(megatron_refusal(with("--cpu-offloading-weights")),
               HasSubstr("found cpu_offloading_weights, which changes"));
+  EXPECT_THAT(megatron_refusal(with("--attention-output-gate")),
+              HasSubstr("found attention_output_gate, which changes"));
+  EXPECT_THAT(megatron_refusal(with("--attention-backend unfused")),
+              HasSubstr("found attention_backend \"unfused\"; allowed: auto, flash, fused"));
   // Megatron-DeepSpeed's scripts hold such options in a string.
   EXPECT_THAT(megatron_refusal("DS=\" --zero-stage=3\"\nrun " + with("$DS")),
               HasSubstr("found zero_stage, which changes"));
