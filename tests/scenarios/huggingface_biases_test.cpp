@@ -1,5 +1,5 @@
-// Which linear layers of a Hugging Face network have biases. The numbers are those of transformers
-// 4.57, which builds the network of each config.
+// Which linear layers of a Hugging Face network have biases, and which norms it ends with. The
+// numbers are those of transformers 4.57, which builds the network of each config.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -36,6 +36,16 @@ TEST(HuggingFaceBiases, OfTheExpertsOfGptOssAreCountedWithoutThoseOfAttention) {
                              "num_experts_per_tok": 2, "attention_bias": )";
   EXPECT_EQ(parameters_of(oss + "true"), 878'704);
   EXPECT_EQ(parameters_of(oss + "false"), 877'680);
+}
+
+// The norm behind the last layer is not in every OPT.
+TEST(HuggingFaceNorms, OfOptMayEndBeforeTheHead) {
+  const auto read = parse_huggingface(R"({"model_type": "opt", "hidden_size": 64, "ffn_dim": 128,
+      "num_attention_heads": 4, "num_hidden_layers": 4, "vocab_size": 100,
+      "_remove_final_layer_norm": true})",
+                                      "opt");
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  EXPECT_EQ(parameter_count(read->model, 32) + uncounted_parameters(*read), 142'464);
 }
 
 }  // namespace

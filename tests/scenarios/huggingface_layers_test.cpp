@@ -47,6 +47,17 @@ TEST(HuggingFaceLayers, OfLlama4HaveNoExpertsWhereItsListIsEmptyOrItsStepNought)
   EXPECT_EQ(listed.ffn_size, 16384);
 }
 
+// vLLM's arctic.py: experts where (layer + 1) % moe_layer_frequency is 0.
+TEST(HuggingFaceLayers, OfArcticHaveExpertsFromTheSecondOnWhereItsFrequencyIsTwo) {
+  const Transformer model =
+      network_of(8, R"("model_type": "arctic", "num_local_experts": 4, "num_experts_per_tok": 2,
+                       "moe_layer_frequency": 2)")
+          .model;
+  EXPECT_FALSE(layer_kind(model, 0).moe);
+  EXPECT_TRUE(layer_kind(model, 1).moe);
+  EXPECT_FALSE(layer_kind(model, 2).moe);
+}
+
 // By the forward() of the decoder layers in modeling_<type>.py: GPTNeoXLayer and
 // StableLmDecoderLayer ask use_parallel_residual, by their classes true and false;
 // FalconDecoderLayer adds the attention to the MLP with a new decoder or parallel_attn, by its
