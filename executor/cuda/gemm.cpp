@@ -193,10 +193,12 @@ void Gemm::choose(Choice& choice, const Key& key) {
   const cublasStatus_t asked =
       cublasLtMatmulAlgoGetHeuristic(handle_, choice.operation, choice.a, choice.b, choice.c,
                                      choice.c, preference, 1, &result, &found);
-  // What it does not take it says in one of two ways.
-  if (asked != CUBLAS_STATUS_NOT_SUPPORTED) check(asked, "cublasLtMatmulAlgoGetHeuristic");
+  // What it does not take it says in one of several ways.
+  const bool refused = asked == CUBLAS_STATUS_NOT_SUPPORTED || asked == CUBLAS_STATUS_INVALID_VALUE;
+  if (!refused) check(asked, "cublasLtMatmulAlgoGetHeuristic");
   cublasLtMatmulPreferenceDestroy(preference);
-  choice.found = asked == CUBLAS_STATUS_SUCCESS && found > 0;
+  choice.found =
+      asked == CUBLAS_STATUS_SUCCESS && found > 0 && result.state == CUBLAS_STATUS_SUCCESS;
   choice.algorithm = result.algo;
 }
 
