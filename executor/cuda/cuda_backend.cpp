@@ -86,6 +86,7 @@ class CudaBackend final : public Backend {
     tensors_.resize(index(instances));
     status_.check(cudaStreamCreateWithFlags(&sent_releases_, cudaStreamNonBlocking),
                   "cudaStreamCreateWithFlags");
+    load_products();
   }
 
   ~CudaBackend() override {
@@ -245,6 +246,22 @@ class CudaBackend final : public Backend {
   }
 
  private:
+  // The library of matrix products loads its kernels in the call of the first one, and takes memory
+  // for those of a stream: both may wait for what runs on the device, which in a step may be
+  // waiting for a peer (seen beside NCCL's first call: openxla/xla, pull request 38932). Here no
+  // other rank is known yet.
+  void load_products() {
+    if (!status_.ok()) return;
+    constexpr std::int64_t kWidth = 16;
+    const Queue queue = queue_of({});
+    const Scratch ones(queue, kWidth, kWidth, ElementType::bf16),
+        product(queue, kWidth, kWidth, ElementType::bf16);
+    fill(queue, *ones, 1);
+    gemm_.multiply(queue, operand_of(*ones), transposed(operand_of(*ones)), operand_of(*product),
+                   false);
+    settle();
+  }
+
   LaneState& state_of(const Lane& lane) {
     LaneState& state = lanes_[lane];
     if (state.stream != nullptr) return state;
