@@ -138,9 +138,12 @@ class DeviceMeasurement {
     limits_.progress((1 - kSustainedShare) * done_ / all_);
   }
 
+  // `pieces`: that one call of `work` has; the time is of one.
   template <typename Work>
-  Seconds time_of(std::string_view family, std::string what, const Work& work) {
-    const Timing timing = clock_.time_of(work, each_);
+  Seconds time_of(std::string_view family, std::string what, const Work& work, int pieces = 1) {
+    Timing timing = clock_.time_of(work, each_);
+    timing.median = timing.median / pieces;
+    timing.deviation = timing.deviation / pieces;
     samples_.points.push_back({std::string(family), std::move(what), timing});
     return timing.median;
   }
@@ -165,23 +168,33 @@ class DeviceMeasurement {
     return Bytes(static_cast<double>(into->bytes())) / time;
   }
 
-  // y [m × n] = x [m × k] · wᵀ of noise.
+  // y [m × n] = x [m × k] · wᵀ of noise. In 8 bits it is three, as a layer has them: forward, and
+  // with w or both across, as gradients have their operands: those are transposed first, and summed
+  // up with all bits.
   struct Product {
     Product(DeviceMeasurement& by, ElementType type, std::int64_t m, std::int64_t n, std::int64_t k)
         : gemm(by.gemm_),
           to(by.clock_.queue()),
           x(to, m, k, type),
           w(to, n, k, type),
-          y(to, m, n, is_scaled(type) ? ElementType::bf16 : type) {
+          y(to, m, n, is_scaled(type) ? ElementType::bf16 : type),
+          pieces(is_scaled(type) ? 3 : 1) {
       by.clock_.make_noise(*x);
       by.clock_.make_noise(*w);
     }
     void multiply() const {
-      gemm.multiply(to, operand_of(*x), transposed(operand_of(*w)), operand_of(*y), false);
+      gemm.multiply(to, operand_of(*x), transposed(operand_of(*w)), operand_of(*y), false,
+                    pieces > 1);
+      if (pieces == 1) return;
+      const GemmOperand w_across = operand_of(w->shaped(w->columns, w->rows));
+      const GemmOperand x_across = operand_of(x->shaped(x->columns, x->rows));
+      gemm.multiply(to, operand_of(*x), w_across, operand_of(*y), false);
+      gemm.multiply(to, transposed(x_across), w_across, operand_of(*y), false);
     }
     Gemm& gemm;
     Queue to;
     Scratch x, w, y;
+    int pieces;
   };
 
   GemmSample gemm(ElementType type, std::int64_t m, std::int64_t n, std::int64_t k) {
@@ -189,9 +202,13 @@ class DeviceMeasurement {
     const Dtype dtype = is_scaled(type)            ? Dtype::fp8
                         : type == ElementType::f32 ? Dtype::fp32
                                                    : Dtype::bf16;
-    const Seconds time = time_of("GEMM", fmt::format("{} {}x{}x{}", name_of(dtype), m, n, k),
-                                 [&] { product.multiply(); });
-    return {dtype, {static_cast<double>(m), static_cast<double>(n), static_cast<double>(k)}, time};
+    const Seconds time = time_of(
+        "GEMM", fmt::format("{} {}x{}x{}", name_of(dtype), m, n, k), [&] { product.multiply(); },
+        product.pieces);
+    return {.dtype = dtype,
+            .shape = {static_cast<double>(m), static_cast<double>(n), static_cast<double>(k)},
+            .time = time,
+            .with_cast = false};
   }
 
   void attention_times(int tokens, int heads, int head_dim, std::vector<double>& backward) {

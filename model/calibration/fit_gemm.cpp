@@ -186,18 +186,20 @@ void fit_rest(Device& device, const std::vector<GemmSample>& samples) {
       fit_gemm_residual(rows);
 }
 
-bool carries_cast(Dtype dtype) { return dtype == Dtype::fp8 || dtype == Dtype::fp4; }
+bool carries_cast(const GemmSample& s) {
+  return s.with_cast && (s.dtype == Dtype::fp8 || s.dtype == Dtype::fp4);
+}
 
 void fit_dtype(Device& device, const std::vector<GemmSample>& samples) {
   const Dtype dtype = samples.front().dtype;
+  const bool with_cast = carries_cast(samples.front());
   std::optional<double> overhead;
-  if (carries_cast(dtype) && device.supports(Dtype::bf16)) {
+  if (with_cast && device.supports(Dtype::bf16)) {
     overhead = device.rates.of(Dtype::bf16).overhead.value() / kMicro;
   }
   const GemmRates had =
       std::exchange(device.rates.gemm[static_cast<std::size_t>(dtype)], GemmRates{});
-  fit_tiles(device, samples,
-            search_of(had, best_rate(device, samples), carries_cast(dtype), overhead));
+  fit_tiles(device, samples, search_of(had, best_rate(device, samples), with_cast, overhead));
   fit_rest(device, samples);
 }
 
@@ -205,9 +207,8 @@ void fit_dtype(Device& device, const std::vector<GemmSample>& samples) {
 
 Seconds gemm_sample_time(const Device& device, const GemmSample& s) {
   const double residual = residual_at(device.rates.of(s.dtype).residual, gemm_coordinates(s.shape));
-  return (tile_model_time(device, s.dtype, s.shape) +
-          activation_cast_time(device, s.dtype, s.shape)) *
-         std::exp(residual);
+  const Seconds cast = s.with_cast ? activation_cast_time(device, s.dtype, s.shape) : Seconds(0);
+  return (tile_model_time(device, s.dtype, s.shape) + cast) * std::exp(residual);
 }
 
 Expected<void> fit_gemm(Device& device, const std::vector<GemmSample>& samples,

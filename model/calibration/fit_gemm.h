@@ -1,7 +1,7 @@
 // Fits the GEMM parameters of a device to measured kernels (model/cost/kernels/gemm.h), a dtype at
-// a time: robust least squares on log(predicted / measured) from several starts. Rows in fp8 carry
-// the cast of the activation, whose cost is fitted beside the GEMM's and kept out of it.
-// Deterministic.
+// a time: robust least squares on log(predicted / measured) from several starts. Rows in fp8 that
+// carry the cast of the activation have its cost fitted beside the GEMM's and kept out of it.
+// Requires: all rows of a dtype do, or none. Deterministic.
 #pragma once
 
 #include <functional>

@@ -11,11 +11,12 @@
 
 namespace trainyard {
 
-// One dense GEMM. In fp8 the time includes the cast of the activation [m×k].
+// One dense GEMM.
 struct GemmSample {
   Dtype dtype = Dtype::bf16;
   GemmShape shape;
   Seconds time;
+  bool with_cast = true;  // of the activation [m×k]: the time includes it where it is in fp8
 };
 
 // Causal attention, forward. A window is in `shape.keys`, with `shape.sliding`.

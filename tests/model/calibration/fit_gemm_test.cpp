@@ -15,12 +15,12 @@ constexpr std::array<double, 8> kRows = {64, 257, 512, 1025, 2048, 4096, 8192, 1
 constexpr std::array<double, 8> kSides = {256, 768, 1536, 2048, 4096, 5120, 8192, 16384};
 
 // What `device` would measure over a grid of shapes.
-std::vector<GemmSample> measured_on(const Device& device, Dtype dtype) {
+std::vector<GemmSample> measured_on(const Device& device, Dtype dtype, bool with_cast = true) {
   std::vector<GemmSample> samples;
   for (const double m : kRows) {
     for (const double n : kSides) {
       for (const double k : kSides) {
-        GemmSample sample{dtype, {m, n, k}, Seconds(0)};
+        GemmSample sample{dtype, {m, n, k}, Seconds(0), with_cast};
         sample.time = gemm_sample_time(device, sample);
         samples.push_back(sample);
       }
@@ -126,6 +126,22 @@ TEST(FitGemm, TakesTheCastOfFp8ApartFromTheGemm) {
        {fitted.rates.of(Dtype::fp8).overhead, fitted.rates.of(Dtype::fp8).cast_overhead}) {
     EXPECT_EQ(time.value(), four_digits(time.value()));
   }
+}
+
+// What was measured without a cast loses none to it.
+TEST(FitGemm, TakesNoCastApartWhereRowsInFp8HaveNone) {
+  Device truth = example_h100();
+  truth.rates.sustained_clock = 1;
+  std::vector<GemmSample> samples = measured_on(truth, Dtype::fp8, false);
+  Device fitted = truth;
+  ASSERT_TRUE(fit_gemm(fitted, samples, ignore_progress).has_value());
+  EXPECT_EQ(fitted.rates.of(Dtype::fp8).cast_overhead, Seconds(0));
+  EXPECT_EQ(fitted.rates.of(Dtype::fp8).cast_bytes, 0);
+  double sum = 0;
+  for (const GemmSample& s : samples) {
+    sum += forward_time(fitted, Dtype::fp8, s.shape) / s.time - 1;
+  }
+  EXPECT_NEAR(sum / static_cast<double>(samples.size()), 0, 0.005);
 }
 
 TEST(FitGemm, GivesTheSameBitsTwice) {
