@@ -133,6 +133,11 @@ Expected<void> exchange_for(Transport& transport, TimedExchange& exchange, doubl
 Expected<double> measured_slowdown(const CalibrationParty& party, CalibrationGroup& group,
                                    double budget, const std::function<void(double part)>& told) {
   const auto exchange = group.exchange(CollectiveOperation::all_reduce, party.reduced);
+  // Connects the ranks, during which nothing is reduced that products could give way to.
+  if (const auto connected = exchange->time_of_one(1); !connected) {
+    return tl::unexpected(connected.error());
+  }
+  party.product();  // in which libraries choose a kernel
   std::vector<double> plain, beside;
   for (const auto begin = TimingClock::now();
        plain.size() < kFewest || seconds_since(begin) < budget / 2;)

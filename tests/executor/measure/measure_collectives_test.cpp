@@ -104,17 +104,32 @@ TEST(MeasuredBesideEachOther, LosesNothingWhereProductsTakeAsLong) {
   EXPECT_NEAR(samples->overlap_slowdown, 0, 1e-6);
 }
 
+// The first exchange, which connects the ranks, runs before any product.
+TEST(MeasuredBesideEachOther, IsBesideRanksThatAreConnected) {
+  std::atomic<int> exchanges = 0;
+  int before_products = -1;
+  const auto multiplies = [&] {
+    if (before_products < 0) before_products = exchanges;
+  };
+  ASSERT_TRUE(measured(multiplies, [&] { ++exchanges; }));
+  EXPECT_EQ(before_products, 1);
+}
+
+// The first of them runs alone.
 TEST(MeasuredBesideEachOther, ThrowsWhatTheExchangeThrows) {
-  EXPECT_THROW((void)measured([] {}, [] { throw std::length_error("exchange"); }),
-               std::length_error);
+  std::atomic<int> exchanges = 0;
+  const auto exchange = [&] {
+    if (++exchanges > 1) throw std::length_error("exchange");
+  };
+  EXPECT_THROW((void)measured([] {}, exchange), std::length_error);
 }
 
 TEST(MeasuredBesideEachOther, ThrowsWhatTheArithmeticThrows) {
-  std::atomic<bool> beside = false;
+  std::atomic<int> exchanges = 0;
   const auto multiplies = [&] {
-    if (beside) throw std::length_error("product");
+    if (exchanges > 1) throw std::length_error("product");
   };
-  EXPECT_THROW((void)measured(multiplies, [&] { beside = true; }), std::length_error);
+  EXPECT_THROW((void)measured(multiplies, [&] { ++exchanges; }), std::length_error);
 }
 
 }  // namespace
