@@ -121,6 +121,7 @@ class CudaBackend final : public Backend {
     const bool states = what.role == BufferRole::optimizer;
     if (!tensor.on_host()) {
       releases_.make_room(queue_of(lane).stream, memory_.held(), bytes_of(what));
+      releases_.taken(queue_of(lane).stream, bytes_of(what));
     }
     memory_.reshape(tensor, states ? elements(what) : what.rows, states ? copies : what.columns,
                     queue_of(lane));
@@ -133,7 +134,7 @@ class CudaBackend final : public Backend {
     const std::size_t bytes = tensor.on_host() ? 0 : tensor.bytes;
     cudaStream_t last = stream_after_all(tensor.streams);
     memory_.release(tensor, last);
-    if (last == releases_.stream() && bytes > 0) releases_.released(bytes);
+    note_release(last, bytes, *tensor.what);
     tensor.streams = 0;
   }
 
@@ -276,6 +277,14 @@ class CudaBackend final : public Backend {
   Queue queue_of(const Lane& lane) {
     return {status_, state_of(lane).stream, memory_.pool(), transport_.get()};
   }
+  // What a stream has given back by itself counts as it was taken, whatever it has grown to. A rank
+  // that has one stream has nobody to wait for it.
+  void note_release(cudaStream_t last, std::size_t bytes, const ProgramBuffer& what) {
+    if (bytes == 0 || last == sent_releases_) return;
+    if (last == releases_.stream()) return releases_.released(last, bytes);
+    if (lanes_.size() > 1) releases_.released(last, bytes_of(what));
+  }
+
   void use(DeviceTensor& tensor, const Lane& lane) { tensor.streams |= state_of(lane).bit; }
 
   // The only one of these streams, by bit; or one that waits for all of them. What is sent has one

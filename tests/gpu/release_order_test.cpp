@@ -30,6 +30,7 @@ struct OrderOf100Bytes {
   OrderOf100Bytes(const OrderOf100Bytes&) = delete;
   OrderOf100Bytes& operator=(const OrderOf100Bytes&) = delete;
 
+  void release(std::size_t bytes) { order.released(order.stream(), bytes); }
   int waits_to_take(cudaStream_t taker, std::size_t held, std::size_t bytes) {
     const int before = emulated_waits();
     order.make_room(taker, held, bytes);
@@ -40,14 +41,14 @@ struct OrderOf100Bytes {
 TEST(ReleaseOrder, HasNobodyWaitWhereNothingWasGivenBackOrThereIsRoom) {
   OrderOf100Bytes of;
   EXPECT_EQ(of.waits_to_take(of.one, 90, 20), 0);
-  of.order.released(30);
+  of.release(30);
   EXPECT_EQ(of.waits_to_take(of.one, 50, 20), 0);  // 30 + 50 + 20: just enough
 }
 
 TEST(ReleaseOrder, HasAStreamWaitOnceForWhatItNeeds) {
   OrderOf100Bytes of;
-  of.order.released(30);
-  of.order.released(40);
+  of.release(30);
+  of.release(40);
   EXPECT_EQ(of.waits_to_take(of.one, 30, 1), 1);   // for the first 30
   EXPECT_EQ(of.waits_to_take(of.one, 30, 30), 0);  // 40 + 30 + 30
   EXPECT_EQ(of.waits_to_take(of.one, 30, 31), 1);  // for the 40
@@ -56,14 +57,60 @@ TEST(ReleaseOrder, HasAStreamWaitOnceForWhatItNeeds) {
 
 TEST(ReleaseOrder, TellsStreamsApartAndForgetsWhenNothingRuns) {
   OrderOf100Bytes of;
-  of.order.released(60);
+  of.release(60);
   EXPECT_EQ(of.waits_to_take(of.one, 50, 10), 1);
   EXPECT_EQ(of.waits_to_take(of.other, 50, 10), 1);
   of.order.forget();
   EXPECT_EQ(of.waits_to_take(of.other, 90, 20), 0);
-  of.order.released(60);
+  of.release(60);
   EXPECT_EQ(of.waits_to_take(of.one, 50, 10), 1);
   EXPECT_TRUE(of.status.ok());
+}
+
+// Which is in that stream's own order, and in nobody else's.
+TEST(ReleaseOrder, CountsWhatAStreamGaveBackByItselfForTheOthersAlone) {
+  OrderOf100Bytes of;
+  of.order.released(of.one, 60);
+  EXPECT_EQ(of.waits_to_take(of.one, 40, 60), 0);
+  EXPECT_EQ(of.waits_to_take(of.other, 30, 10), 0);  // 60 + 30 + 10
+  EXPECT_EQ(of.waits_to_take(of.other, 30, 11), 1);
+  EXPECT_EQ(of.waits_to_take(of.other, 40, 60), 0);
+}
+
+TEST(ReleaseOrder, HasAStreamWaitForEachThatGaveBackWhatItNeeds) {
+  OrderOf100Bytes of;
+  of.release(20);
+  of.order.released(of.one, 20);
+  of.order.released(of.one, 20);
+  of.release(20);
+  EXPECT_EQ(of.waits_to_take(of.other, 10, 40), 2);  // for 30 of 80: the first two
+  EXPECT_EQ(of.waits_to_take(of.other, 20, 70), 2);  // for 30 of the 40 left
+  EXPECT_EQ(of.waits_to_take(of.one, 50, 40), 1);    // its own 40 apart, for 30 of 40: both at once
+}
+
+// What it takes again is the same memory: however often, others find the most of it at a time.
+TEST(ReleaseOrder, CountsWhatAStreamTakesAgainOnce) {
+  OrderOf100Bytes of;
+  for (int i = 0; i < 10; ++i) {
+    of.order.taken(of.one, 60);
+    of.order.released(of.one, 60);
+  }
+  EXPECT_EQ(of.waits_to_take(of.other, 0, 40), 0);
+  of.order.taken(of.one, 50);
+  EXPECT_EQ(of.waits_to_take(of.other, 50, 40), 0);  // 10 of the 60 may be there still
+  EXPECT_EQ(of.waits_to_take(of.other, 50, 41), 1);
+  EXPECT_EQ(of.waits_to_take(of.other, 50, 50), 0);
+}
+
+// As a backward pass gives back what a forward pass has left.
+TEST(ReleaseOrder, HasAStreamWaitNoLongerThanForWhatItNeeds) {
+  OrderOf100Bytes of;
+  of.order.taken(of.one, 90);
+  for (int i = 0; i < 3; ++i) of.order.released(of.one, 30);
+  EXPECT_EQ(of.waits_to_take(of.other, 0, 40), 1);  // of the first 30
+  EXPECT_EQ(of.waits_to_take(of.other, 0, 40), 0);
+  EXPECT_EQ(of.waits_to_take(of.other, 0, 70), 1);  // of the next
+  EXPECT_EQ(of.waits_to_take(of.other, 0, 70), 0);
 }
 
 // Of one step of ZeRO-3 on two ranks a stage: how often streams wait for memory to be given back.
