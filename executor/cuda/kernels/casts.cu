@@ -1,6 +1,6 @@
 // Casts to 8 bits (OCP OFP8 1.0, MX 1.0), as executor/cpu/kernels/casts.cpp does them: a scale is
 // the smallest power of two that leaves nothing beyond the format's largest number.
-#include "executor/cuda/kernels/access.h"
+#include "executor/cuda/kernels/rows.h"
 
 namespace trainyard {
 namespace {
@@ -26,22 +26,15 @@ __device__ void put_exponent(const Scales& scales, std::int64_t block, float sca
   static_cast<unsigned char*>(scales.of)[block] = static_cast<unsigned char>(exponent - 1 + 127);
 }
 
-struct LargestOf {
-  const View& of;
-  float largest = 0;
-  template <int N>
-  __device__ void run(std::int64_t i) {
-    const Pack<N> pack = load<N>(of, i);
-    for (int k = 0; k < N; ++k) largest = fmaxf(largest, fabsf(pack.x[k]));
-  }
-};
-
 // A block's share of the numbers: its largest magnitude, to part `first` + block.
 template <int N>
 __global__ void largest_of_share(View parts, std::int64_t first, View of, std::int64_t even) {
-  LargestOf mine{of};
-  each_of<N>(Stretch{0, of.size(), even}, global_thread(), all_threads(), mine);
-  const float largest = block_max(mine.largest);
+  float mine = 0;
+  each_pack<N>(of, Stretch{0, of.size(), even}, global_thread(), all_threads(),
+               [&](std::int64_t, const auto& pack) {
+                 for (const float x : pack.x) mine = fmaxf(mine, fabsf(x));
+               });
+  const float largest = block_max(mine);
   if (threadIdx.x == 0) put(parts, first + blockIdx.x, largest);
 }
 

@@ -7,32 +7,6 @@
 namespace trainyard {
 namespace {
 
-// Calls visit(i, pack) for what each_of() would call run(i) for.
-template <int N, typename Visit>
-__device__ void each_pack(const View& of, const Stretch& span, std::int64_t thread,
-                          std::int64_t threads, const Visit& visit) {
-  const std::int64_t count = span.end - span.begin;
-  const std::int64_t off = ((span.even - span.begin) % N + N) % N;
-  const std::int64_t head = off < count ? off : count;
-  const std::int64_t packs = (count - head) / N, first = span.begin + head;
-  for (std::int64_t p = thread; p < packs; p += kUnderWay * threads) {
-    Raw raw[kUnderWay];
-#pragma unroll
-    for (int k = 0; k < kUnderWay; ++k) {
-      if (p + k * threads < packs) raw[k] = fetch_pack<N>(of, first + (p + k * threads) * N);
-    }
-#pragma unroll
-    for (int k = 0; k < kUnderWay; ++k) {
-      const std::int64_t i = first + (p + k * threads) * N;
-      if (p + k * threads < packs) visit(i, unpacked<N>(of, i, raw[k]));
-    }
-  }
-  for (std::int64_t k = thread; k < count - packs * N; k += threads) {
-    const std::int64_t i = span.begin + (k < head ? k : k + packs * N);
-    visit(i, load<1>(of, i));
-  }
-}
-
 // begin(type, N): the OneType of `of`, and packs of eight or single elements. Requires: no number
 // in 8 bits.
 template <typename Begin>

@@ -254,9 +254,37 @@ class RowPairs {
   int turn_ = 0;  // where the next rows go; those that are looked at lie there until then
 };
 
-// ---- Rows that are picked ----------------------------------------------------------------------
+// ---- Several packs on their way ----------------------------------------------------------------
 
 constexpr int kUnderWay = 4;  // packs that a thread asks for before it looks at the first
+
+// Calls visit(i, pack) for what each_of() would call run(i) for.
+template <int N, typename Visit>
+__device__ inline void each_pack(const View& of, const Stretch& span, std::int64_t thread,
+                                 std::int64_t threads, const Visit& visit) {
+  const std::int64_t count = span.end - span.begin;
+  const std::int64_t off = ((span.even - span.begin) % N + N) % N;
+  const std::int64_t head = off < count ? off : count;
+  const std::int64_t packs = (count - head) / N, first = span.begin + head;
+  for (std::int64_t p = thread; p < packs; p += kUnderWay * threads) {
+    Raw raw[kUnderWay];
+#pragma unroll
+    for (int k = 0; k < kUnderWay; ++k) {
+      if (p + k * threads < packs) raw[k] = fetch_pack<N>(of, first + (p + k * threads) * N);
+    }
+#pragma unroll
+    for (int k = 0; k < kUnderWay; ++k) {
+      const std::int64_t i = first + (p + k * threads) * N;
+      if (p + k * threads < packs) visit(i, unpacked<N>(of, i, raw[k]));
+    }
+  }
+  for (std::int64_t k = thread; k < count - packs * N; k += threads) {
+    const std::int64_t i = span.begin + (k < head ? k : k + packs * N);
+    visit(i, load<1>(of, i));
+  }
+}
+
+// ---- Rows that are picked ----------------------------------------------------------------------
 
 // Row r of `out` is row pick(r) of `in`, zeros where that is negative. A block has `block_rows`
 // rows, at most one for each of its threads.
