@@ -322,7 +322,7 @@ void MainWindow::show_title() {
 }
 
 void MainWindow::autosave() {
-  if (document_->modified()) {
+  if (document_->modified() || document_->is_gone()) {
     recovery_->keep(document_->file(), document_->saved(), document_->text());
   } else {
     recovery_->discard();
@@ -370,6 +370,10 @@ bool MainWindow::may_overwrite() {
 }
 
 void MainWindow::offer_reload() {
+  if (document_->is_gone()) {
+    say(tr("%1 is gone from the disk; saving writes it anew.").arg(document_->title()));
+    autosave_.start();
+  }
   const bool is_asked = findChild<QMessageBox*>(QLatin1String(kChangedOnDisk)) != nullptr;
   if (is_asked || !document_->changed_on_disk()) return;
   const QString loses =
@@ -399,9 +403,12 @@ bool MainWindow::save_as() {
 
 bool MainWindow::may_leave() {
   end_editing();
-  if (!document_->modified()) return true;
+  const bool is_gone = document_->is_gone();
+  if (!document_->modified() && !is_gone) return true;
+  const QString why = is_gone ? tr("%1 is gone from the disk; what is here is all there is of it.")
+                              : tr("%1 has changes that are not saved.");
   const auto answer = QMessageBox::warning(
-      this, tr("Unsaved changes"), tr("%1 has changes that are not saved.").arg(document_->title()),
+      this, tr("Unsaved changes"), why.arg(document_->title()),
       QMessageBox::Save | QMessageBox::Discard | QMessageBox::Cancel, QMessageBox::Save);
   return answer == QMessageBox::Discard || (answer == QMessageBox::Save && save());
 }

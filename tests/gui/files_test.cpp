@@ -122,6 +122,25 @@ TEST_F(Files, WhatAnotherProgramWritesIsOffered) {
   EXPECT_EQ(box("changed_on_disk"), nullptr);
 }
 
+// What is here is the last of it.
+TEST_F(Files, OneThatIsDeletedIsAskedForBeforeTheWindowCloses) {
+  const fs::path file = gui_home() / "case.json";
+  fs::remove(file);
+  ASSERT_TRUE(wait_until([&] { return !message().empty(); }));
+  EXPECT_THAT(message(), HasSubstr("case.json is gone from the disk; saving writes it anew"));
+  std::string asked;
+  QTimer::singleShot(0, [&] {
+    auto* box = qobject_cast<QMessageBox*>(QApplication::activeModalWidget());
+    if (box == nullptr) return;
+    asked = box->text().toStdString();
+    box->button(QMessageBox::Cancel)->click();
+  });
+  EXPECT_FALSE(window_.close());
+  EXPECT_THAT(asked, HasSubstr("case.json is gone from the disk"));
+  ASSERT_TRUE(window_.save_to(file));
+  EXPECT_TRUE(window_.close());
+}
+
 TEST_F(Files, SavingOffersToReload) {
   window_.document().set_text(std::string(kSmall) + "\n");
   written("case.json", "{}");

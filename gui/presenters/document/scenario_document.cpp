@@ -74,6 +74,11 @@ bool ScenarioDocument::changed_on_disk() const {
   return !on_disk || *on_disk != saved_;
 }
 
+bool ScenarioDocument::is_gone() const {
+  std::error_code unknown;
+  return !file_.empty() && !std::filesystem::exists(file_, unknown) && !unknown;
+}
+
 QString ScenarioDocument::title() const {
   return file_.empty() ? tr("New scenario") : path_text(file_.filename());
 }

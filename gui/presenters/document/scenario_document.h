@@ -47,6 +47,8 @@ class ScenarioDocument : public QObject {
   QString title() const;
   // Whether the file is not any more what was read from it or written to it.
   bool changed_on_disk() const;
+  // Its file was deleted: what is here is all there is of it.
+  bool is_gone() const;
   bool modified() const { return text() != saved_; }
   const std::string& saved() const { return saved_; }
 
