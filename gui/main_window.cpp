@@ -107,7 +107,7 @@ void MainWindow::make_pages() {
   pages_->addTab(accuracy_page_, tr("Accuracy"));
   sweep_page_ = new SweepPage(*document_, *sweep_);
   pages_->addTab(sweep_page_, tr("Sweep"));
-  auto* goodput_page = new GoodputPage(*document_, *lives_);
+  auto* goodput_page = new GoodputPage(*document_, *explore_, *lives_);
   pages_->addTab(goodput_page, tr("Goodput"));
   connect(goodput_page, &GoodputPage::simulate_asked, this, &MainWindow::live_explored);
   make_execute_page();

@@ -19,6 +19,13 @@ double round_step(double least) {
   return 10 * power;
 }
 
+int digits_of_tick(double value, double step) {
+  const auto place = [](double number) {
+    return static_cast<int>(std::floor(std::log10(std::abs(number)) + 1e-9));
+  };
+  return value == 0 ? 1 : std::max(1, place(value) - place(step) + 1);
+}
+
 AxisEnds ends_around(double low, double high) {
   const double span = high - low;
   const double largest = std::max(std::abs(low), std::abs(high));

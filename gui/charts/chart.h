@@ -14,6 +14,9 @@ inline constexpr int kSwatch = 10;
 // 1, 2 or 5 times a power of ten, at least `least`: the step between ticks.
 double round_step(double least);
 
+// Significant digits that tell a tick, a whole number of steps, from its neighbours.
+int digits_of_tick(double value, double step);
+
 // The ends of an axis for values from `low` to `high`: a little beyond them, and far enough apart
 // that its ticks are different numbers.
 struct AxisEnds {

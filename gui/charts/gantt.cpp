@@ -65,11 +65,7 @@ QString tick_text(double time, double step) {
       {kPerSecond, "s"}, {kPerSecond / 1e3, "ms"}, {kPerSecond / 1e6, "µs"}};
   const auto* unit = std::begin(kUnits);
   while (unit->first > time && std::next(unit) != std::end(kUnits)) ++unit;
-  // A tick is a whole number of steps: what it has before the last digit of one.
-  const auto place = [](double value) {
-    return static_cast<int>(std::floor(std::log10(value) + 1e-9));
-  };
-  const int digits = std::max(1, place(time) - place(step) + 1);
+  const int digits = digits_of_tick(time, step);
   return QStringLiteral("%1 %2").arg(qt(number(time / unit->first, digits)), qt(unit->second));
 }
 

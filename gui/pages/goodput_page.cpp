@@ -14,13 +14,16 @@
 #include "gui/charts/histogram.h"
 #include "gui/presenters/document/scenario_document.h"
 #include "gui/presenters/loss_tree.h"
+#include "gui/presenters/plan/explore.h"
 #include "gui/presenters/run_lives.h"
 
 namespace trainyard {
 
-GoodputPage::GoodputPage(ScenarioDocument& document, RunLives& lives, QWidget* parent)
+GoodputPage::GoodputPage(ScenarioDocument& document, Explore& explore, RunLives& lives,
+                         QWidget* parent)
     : QWidget(parent),
       document_(document),
+      explore_(explore),
       lives_(lives),
       simulate_(new QPushButton(tr("Simulate runs"))),
       cancel_(new QPushButton(tr("Cancel"))),
@@ -71,6 +74,7 @@ GoodputPage::GoodputPage(ScenarioDocument& document, RunLives& lives, QWidget* p
   });
   connect(&lives_, &RunLives::finished, this, &GoodputPage::show_answer);
   connect(&document_, &ScenarioDocument::changed, this, &GoodputPage::show_summary);
+  connect(&explore_, &Explore::changed, this, &GoodputPage::show_summary);
   show_answer();
 }
 
@@ -99,7 +103,7 @@ void GoodputPage::show_answer() {
   tree_->expandAll();
   progress_->setValue(answer ? progress_->maximum() : 0);
   dates_->set_values(answer ? answer->spread : std::vector<double>(),
-                     answer ? answer->spread_unit : QString());
+                     answer ? answer->spread_unit : QString(), tr("lives"));
   spread_->setText(answer ? answer->spread_name : tr("How long the run takes"));
   show_summary();
 }
@@ -107,7 +111,8 @@ void GoodputPage::show_answer() {
 void GoodputPage::show_summary() {
   if (lives_.busy()) return;
   if (const auto& answer = lives_.answer()) {
-    summary_->setText(document_.age_of(answer->question) + answer->summary);
+    const QString age = document_.age_of(answer->question);
+    summary_->setText((age.isEmpty() ? explore_.age_of(answer->plan) : age) + answer->summary);
   } else if (!lives_.problem().isEmpty()) {
     summary_->setText(lives_.problem());
   } else {

@@ -12,6 +12,7 @@ class QTreeView;
 namespace trainyard {
 
 class BreakdownBar;
+class Explore;
 class Histogram;
 class LossModel;
 class RunLives;
@@ -20,7 +21,8 @@ class ScenarioDocument;
 class GoodputPage : public QWidget {
   Q_OBJECT
  public:
-  GoodputPage(ScenarioDocument& document, RunLives& lives, QWidget* parent = nullptr);
+  GoodputPage(ScenarioDocument& document, Explore& explore, RunLives& lives,
+              QWidget* parent = nullptr);
 
  Q_SIGNALS:
   void simulate_asked();
@@ -31,6 +33,7 @@ class GoodputPage : public QWidget {
   void show_summary();
 
   ScenarioDocument& document_;
+  Explore& explore_;
   RunLives& lives_;
   QPushButton *simulate_, *cancel_;
   QProgressBar* progress_;

@@ -22,7 +22,6 @@
 #include "gui/presenters/timeline/step_play.h"
 #include "gui/presenters/timeline/timeline_scene.h"
 #include "scenarios/json/output_file.h"
-#include "scenarios/plan_value.h"
 #include "scenarios/write/trace.h"
 #include "simulator/step.h"
 
@@ -176,14 +175,11 @@ void TimelinePage::show_summary() {
   }
 }
 
-// Plans are the same where a document would have them so.
 QString TimelinePage::age_of_step() const {
   const PlayedStep& step = *play_.step();
   if (step.question == nullptr) return {};
-  QString age = document_.age_of(step.question);
-  const auto& now = explore_.candidate();
-  if (!age.isEmpty() || !now || plan_value(now->plan) == plan_value(step.plan)) return age;
-  return tr("Of another plan than the Explore page has now: ");
+  const QString age = document_.age_of(step.question);
+  return age.isEmpty() ? explore_.age_of(step.plan) : age;
 }
 
 void TimelinePage::show_details(const QString& details) {

@@ -44,7 +44,8 @@ constexpr std::array kLossKinds = {
 
 QString time_text(double seconds) {
   const Seconds time(seconds);
-  return time >= kDay ? LossModel::tr("%1 days").arg(qt(number(time / kDay))) : qt(with_unit(time));
+  if (time >= kDay) return LossModel::tr("%1 days").arg(qt(number(time / kDay)));
+  return time >= kHour ? LossModel::tr("%1 h").arg(qt(number(time / kHour))) : qt(with_unit(time));
 }
 
 }  // namespace

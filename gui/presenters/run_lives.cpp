@@ -90,6 +90,7 @@ std::shared_ptr<const LivesAnswer> answer_of(const std::shared_ptr<const Questio
     answer->spread_name = RunLives::tr("Goodput, over the simulated lives of the run");
   }
   answer->question = question;
+  answer->plan = candidate.plan;
   answer->summary = summary_of_lives(*question, candidate, settings, campaign);
   const int asked = question->scenario.run.runs;
   if (std::cmp_less(lives.size(), asked)) {

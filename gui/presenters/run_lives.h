@@ -16,6 +16,7 @@ struct Question;
 
 struct LivesAnswer {
   std::shared_ptr<const Question> question;
+  Plan plan;
   std::vector<BarPart> parts;    // of the run's time, mean, seconds
   std::vector<LossNode> losses;  // the same as a tree
   std::vector<double> days;      // that each life takes

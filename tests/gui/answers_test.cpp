@@ -175,6 +175,19 @@ TEST(LossTree, AddsUpFromTheLeavesToTheRun) {
   EXPECT_GE(model.rowCount(run), 3);
 }
 
+TEST(LossTree, SaysHoursOfWhatIsLessThanADay) {
+  LossModel model;
+  model.set_nodes({{-1, QStringLiteral("a"), 2 * 86400, 1},
+                   {0, QStringLiteral("b"), 49159, 0.5},
+                   {0, QStringLiteral("c"), 90, 0.5}});
+  const QModelIndex run = model.index(0, LossModel::label_column);
+  const auto time = [&](int row) {
+    return model.index(row, LossModel::time_column, run).data().toString();
+  };
+  EXPECT_EQ(time(0), "13.66 h");  // 49,159 / 3,600
+  EXPECT_EQ(time(1), "90.00 s");
+}
+
 // A life is over after its duration: all take as long, which is no range.
 TEST(RunLives, SaysOneTimeWhereAllLivesTakeAsLong) {
   auto question = std::make_shared<Question>(*question_of(R"({"trainyard": "scenario/1",

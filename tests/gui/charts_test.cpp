@@ -8,6 +8,7 @@
 #include "gui/charts/colours.h"
 #include "gui/charts/gantt.h"
 #include "gui/charts/heat_map.h"
+#include "gui/charts/histogram.h"
 #include "gui/charts/scatter.h"
 #include "tests/gui/application.h"
 
@@ -45,6 +46,16 @@ TEST(PlotAxis, TellsItsTicksApartHoweverCloseTheValuesAre) {
     EXPECT_GE(ticks.size(), 2u) << value;
     EXPECT_EQ(std::set<double>(ticks.begin(), ticks.end()).size(), ticks.size()) << value;
   }
+}
+
+TEST(Histogram, SaysHowManyThereAreOfWhat) {
+  Histogram histogram;
+  histogram.resize(400, 300);
+  EXPECT_TRUE(histogram.text_at({200, 150}).isEmpty());
+  histogram.set_values({91.9, 92.0, 92.0, 93.1}, QStringLiteral("%"), QStringLiteral("lives"));
+  EXPECT_EQ(histogram.counts(), (std::vector{3, 0, 0, 1}));  // of 0.3 each
+  EXPECT_EQ(histogram.text_at({60, 150}), "91.90 to 92.20 %, lives: 3");
+  EXPECT_EQ(histogram.text_at({390, 150}), "92.80 to 93.10 %, lives: 1");
 }
 
 // By what is typed here, in picoseconds.

@@ -30,6 +30,7 @@
 #include "gui/pages/accuracy_page.h"
 #include "gui/pages/execute_page.h"
 #include "gui/pages/explore_page.h"
+#include "gui/pages/goodput_page.h"
 #include "gui/pages/json_editor.h"
 #include "gui/pages/plan_page.h"
 #include "gui/pages/timeline_page.h"
@@ -312,6 +313,18 @@ TEST_F(Window, AnOldTimelineSaysOfWhatItIs) {
     EXPECT_TRUE(summary.text().startsWith(QStringLiteral("Cancelled. Below is the one before. TP")))
         << summary.text().toStdString();
   }
+}
+
+TEST_F(Window, OldLivesOfTheRunSayOfWhatTheyAre) {
+  ASSERT_TRUE(window_.document().set_value("/run", R"({"work": "2 days", "runs": 2})").has_value());
+  go_to_page(8);
+  auto& page = *window_.findChild<GoodputPage*>();
+  auto& summary = child_of<QLabel>(page, "goodput");
+  QTest::mouseClick(&child_of<QPushButton>(page, "simulate"), Qt::LeftButton);
+  ASSERT_TRUE(wait_until([&] { return summary.text().startsWith(QStringLiteral("Goodput")); }));
+  window_.explore().choose(QStringLiteral("zero_stage"), 0);
+  EXPECT_TRUE(summary.text().startsWith(QStringLiteral("Of another plan")))
+      << summary.text().toStdString();
 }
 
 TEST_F(Window, ALongSearchIsCancelledAndShowsWhatItHas) {

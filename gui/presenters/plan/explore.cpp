@@ -9,6 +9,7 @@
 #include "planner/findings/baseline.h"
 #include "planner/passes/auto_schedule.h"
 #include "planner/request.h"
+#include "scenarios/plan_value.h"
 #include "scenarios/question.h"
 
 namespace trainyard {
@@ -96,6 +97,11 @@ QString Explore::origin() const {
   return tr(
       "The scenario has no plan: this is what a rule of thumb makes of it. The Plan page "
       "searches for the best one, as the command does.");
+}
+
+QString Explore::age_of(const Plan& plan) const {
+  if (!candidate_ || plan_value(candidate_->plan) == plan_value(plan)) return {};
+  return tr("Of another plan than the Explore page has now: ");
 }
 
 void Explore::answer() {

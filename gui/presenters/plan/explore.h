@@ -51,6 +51,9 @@ class Explore : public QObject {
   const QString& problem() const { return problem_; }
   // Where the plan is from, if it is neither the scenario's nor the user's.
   QString origin() const;
+  // Before an answer of that plan where it is another by now; plans are the same where a document
+  // would have them so.
+  QString age_of(const Plan& plan) const;
   const Remedies& remedies() const { return remedies_; }
 
  Q_SIGNALS:
