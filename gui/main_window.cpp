@@ -16,6 +16,7 @@
 #include <QStandardPaths>
 #include <QStatusBar>
 #include <QTabWidget>
+#include <QTableView>
 
 #include "gui/pages/accuracy_page.h"
 #include "gui/pages/execute_page.h"
@@ -25,6 +26,7 @@
 #include "gui/pages/save_dialog.h"
 #include "gui/pages/scenario_page.h"
 #include "gui/pages/sweep_page.h"
+#include "gui/pages/table_copy.h"
 #include "gui/pages/timeline_page.h"
 #include "gui/pages/topology_page.h"
 #include "gui/presenters/accuracy_check.h"
@@ -112,6 +114,7 @@ void MainWindow::make_pages() {
   connect(goodput_page, &GoodputPage::simulate_asked, this, &MainWindow::live_explored);
   make_execute_page();
   setCentralWidget(pages_);
+  for (QTableView* table : findChildren<QTableView*>()) make_copyable(*table);
   connect(explore_page_, &ExplorePage::use_asked, this,
           [this] { document_->set_plan(explore_->candidate()->plan); });
   connect(plan_page_, &PlanPage::use_asked, this,

@@ -189,6 +189,32 @@ TEST_F(Reach, FramesAndTicksAreSeenInTheDark) {
   EXPECT_EQ(ticks, 4);
 }
 
+TEST_F(Reach, ATableIsCopiedByRowsWithItsHeads) {
+  go_to_page(2);
+  auto& table = child<QTableView>("variants");
+  const auto keys = [&table] {
+    table.setFocus();
+    QTest::keyClick(&table, Qt::Key_C, Qt::ControlModifier);
+    return QApplication::clipboard()->text().split(QLatin1Char('\n'), Qt::SkipEmptyParts);
+  };
+  table.clearSelection();
+  const QStringList all = keys();
+  ASSERT_EQ(all.size(), table.model()->rowCount() + 1);
+  EXPECT_EQ(all[0], QStringLiteral("\tnow"));
+  const QString step = table.model()->index(0, 0).data().toString();
+  EXPECT_EQ(all[1], QStringLiteral("Step time\t") + step);
+  table.selectionModel()->select(table.model()->index(1, 0), QItemSelectionModel::Select);
+  EXPECT_EQ(keys(), (QStringList{all[0], all[2]}));
+  table.actions().constLast()->trigger();
+  EXPECT_EQ(QApplication::clipboard()->text(), all.join(QLatin1Char('\n')) + QLatin1Char('\n'));
+}
+
+TEST_F(Reach, EveryTableOffersToBeCopied) {
+  for (const QTableView* table : window_.findChildren<QTableView*>()) {
+    EXPECT_EQ(table->actions().size(), 2) << table->objectName().toStdString();
+  }
+}
+
 TEST_F(Reach, OnlyWhatIsPinnedIsUnpinned) {
   go_to_page(2);
   auto& back = child<QPushButton>("back");
