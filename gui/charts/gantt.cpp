@@ -356,13 +356,18 @@ void Gantt::resizeEvent(QResizeEvent* /*event*/) {
 }
 
 void Gantt::wheelEvent(QWheelEvent* event) {
-  const double notches = event->angleDelta().y() / 120.0;
+  const QPointF notches = event->angleDelta().toPointF() / 120;
   if ((event->modifiers() & Qt::ControlModifier) != 0) {
-    zoom(std::pow(kZoomStep, notches), event->position().x());
+    zoom(std::pow(kZoomStep, notches.y()), event->position().x());
   } else if ((event->modifiers() & Qt::ShiftModifier) != 0) {
-    pan(-notches * 80);
+    pan(-notches.y() * 80);
   } else {
-    scroll_->setValue(first_track() - static_cast<int>(std::lround(notches * 3)));
+    if (notches.x() != 0) pan(-notches.x() * 80);
+    // A touchpad sends small parts of a notch, which add up to tracks.
+    scrolled_ -= notches.y() * 3;
+    const double tracks = std::trunc(scrolled_);
+    scrolled_ -= tracks;
+    scroll_->setValue(first_track() + static_cast<int>(tracks));
   }
   event->accept();
 }

@@ -77,6 +77,7 @@ class Gantt : public Chart {
   double from_ = 0;  // picoseconds
   double per_pixel_ = 1;
   bool shows_all_ = true;  // and goes on to when its size changes
+  double scrolled_ = 0;    // tracks, less than one
   bool only_critical_ = false;
   std::optional<std::uint32_t> selected_;
   int rank_ = 0;

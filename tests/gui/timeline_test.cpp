@@ -1,9 +1,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <QApplication>
 #include <QImage>
 #include <QScrollBar>
 #include <QTest>
+#include <QWheelEvent>
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -165,6 +167,26 @@ TEST_F(PlayedTimeline, HasEveryOperationThatTakesTimeOnce) {
   }
   EXPECT_EQ(shown, lasting);
   EXPECT_DOUBLE_EQ(play_.step()->scene->end(), static_cast<double>(timeline.makespan.count()));
+}
+
+// Eighths of a notch: 16 of them are two notches, of three tracks each.
+TEST_F(PlayedTimeline, ATouchpadScrollsInBothDirections) {
+  gantt_.resize(900, 220);
+  gantt_.grab();  // which it is told of by then
+  auto& bar = *gantt_.findChild<QScrollBar*>();
+  ASSERT_GE(bar.maximum(), 6);
+  const auto scroll = [this](QPoint eighths) {
+    QWheelEvent event({450, 100}, {450, 100}, {}, eighths * 15, Qt::NoButton, Qt::NoModifier,
+                      Qt::ScrollUpdate, false);
+    QApplication::sendEvent(&gantt_, &event);
+  };
+  for (int i = 0; i < 16; ++i) scroll({0, -1});
+  EXPECT_EQ(bar.value(), 6);
+  const double from = gantt_.view().from;
+  gantt_.zoom(0.1, 450);
+  scroll({-8, 0});
+  EXPECT_GT(gantt_.view().from, from);
+  EXPECT_EQ(bar.value(), 6);
 }
 
 // Each run beside the slices that start in its pixels, looked at one by one: the name of one is its
