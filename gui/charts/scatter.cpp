@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kRadius = 4;
 constexpr double kNear = 12;  // pixels
-constexpr int kTicks = 4;
+constexpr int kTicks = 5;     // asked for; round steps leave two of them at least
 constexpr int kMostTicks = 4 * kTicks;
 
 }  // namespace

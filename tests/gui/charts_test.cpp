@@ -48,6 +48,13 @@ TEST(PlotAxis, TellsItsTicksApartHoweverCloseTheValuesAre) {
   }
 }
 
+// One number is no scale.
+TEST(PlotAxis, HasTwoTicksAtLeast) {
+  for (double span = 0.1; span < 10; span += 0.07) {
+    EXPECT_GE(PlotAxis{}.ticks(5.05, 5.05 + span).size(), 2u) << span;
+  }
+}
+
 TEST(Histogram, SaysHowManyThereAreOfWhat) {
   Histogram histogram;
   histogram.resize(400, 300);
