@@ -43,9 +43,14 @@ class AxisDelegate : public EmphasisDelegate {
   }
 };
 
-std::vector<DraftAxis> usual_axes() {
-  return {{.key = "plan.tensor_parallel", .values = "1, 2, 4, 8"},
-          {.key = "plan.pipeline_parallel", .values = "1, 2, 4, 8, 16"}};
+// Beside a given `data_parallel` other degrees would leave most points without a legal plan.
+std::vector<DraftAxis> usual_axes(bool degrees_are_given) {
+  if (!degrees_are_given) {
+    return {{.key = "plan.tensor_parallel", .values = "1, 2, 4, 8"},
+            {.key = "plan.pipeline_parallel", .values = "1, 2, 4, 8, 16"}};
+  }
+  return {{.key = "training.sequence_length", .values = "4096, 8192, 16384"},
+          {.key = "plan.recompute", .values = "none, selective, full"}};
 }
 
 }  // namespace
@@ -64,7 +69,7 @@ SweepForm::SweepForm(QWidget* parent)
       samples_(new QSpinBox),
       seed_(new QSpinBox),
       where_(new QLineEdit) {
-  axes_->set_axes(usual_axes());
+  suggest_axes(false);
   table_->setModel(axes_);
   table_->setItemDelegate(new AxisDelegate(table_));
   table_->setObjectName(QStringLiteral("axes"));
@@ -92,6 +97,12 @@ SweepForm::SweepForm(QWidget* parent)
   connect(axes_, &QAbstractItemModel::rowsRemoved, this, &SweepForm::changed);
   connect(axes_, &QAbstractItemModel::modelReset, this, &SweepForm::changed);
   show_settings();
+}
+
+void SweepForm::suggest_axes(bool degrees_are_given) {
+  if (axes_->axes() != suggested_) return;
+  suggested_ = usual_axes(degrees_are_given);
+  axes_->set_axes(suggested_);
 }
 
 QWidget* SweepForm::make_buttons() {

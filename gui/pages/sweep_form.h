@@ -21,6 +21,8 @@ class SweepForm : public QWidget {
 
   SweepDraft draft() const;
   void set_draft(const SweepDraft& draft);
+  // While nobody has chosen others.
+  void suggest_axes(bool degrees_are_given);
   SweepAxes& axes() { return *axes_; }
   void show_verdict(const QString& verdict);
 
@@ -34,6 +36,7 @@ class SweepForm : public QWidget {
   void show_settings();
 
   SweepAxes* axes_;
+  std::vector<DraftAxis> suggested_;
   QTableView* table_;
   QPushButton *add_, *remove_;
   QComboBox *combine_, *evaluate_;

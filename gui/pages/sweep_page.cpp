@@ -26,6 +26,7 @@
 #include "gui/presenters/sweep/sweep_run.h"
 #include "gui/presenters/sweep/sweep_table.h"
 #include "gui/presenters/text.h"
+#include "scenarios/question.h"
 #include "scenarios/text/readable.h"
 
 namespace trainyard {
@@ -89,6 +90,11 @@ SweepPage::SweepPage(ScenarioDocument& document, SweepRun& run, QWidget* parent)
   layout->addWidget(splitter_);
   const auto check = [this] { run_.check(question()); };
   connect(form_, &SweepForm::changed, this, check);
+  connect(&document_, &ScenarioDocument::replaced, this, [this] {
+    const auto question = document_.question();
+    const bool has_plan = question && question->scenario.plan;
+    form_->suggest_axes(has_plan && question->scenario.plan->data_parallel.has_value());
+  });
   connect(&document_, &ScenarioDocument::changed, this, check);
   connect(&run_, &SweepRun::checked, this, [this] { form_->show_verdict(run_.verdict()); });
   connect(&run_, &SweepRun::started, this, [this] { show_running(true); });

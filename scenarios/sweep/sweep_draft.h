@@ -18,6 +18,8 @@ struct DraftAxis {
   int steps = 0;       // of a range; 0: none, as where points are drawn
   Scale scale = Scale::linear;
   bool with_previous = false;  // takes its values together with the axis before it
+
+  bool operator==(const DraftAxis&) const = default;
 };
 
 // Of points drawn, in a draft; documents go beyond both.

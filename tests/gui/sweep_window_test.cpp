@@ -88,6 +88,17 @@ std::vector<PointRow> rows_of_document(const std::filesystem::path& document,
   return rows;
 }
 
+// Degrees other than the given ones have no legal plan beside a given `data_parallel`.
+TEST_F(SweepWindow, WhatIsOfferedFirstIsLegal) {
+  ASSERT_TRUE(window_.open_file(example("llama-3.1-405b-16384-h100.json")));
+  ASSERT_TRUE(wait_until([&] { return verdict() == "9 points"; })) << verdict();
+  type(0, SweepAxes::values_column, QStringLiteral("4096, 8192"));
+  ASSERT_TRUE(wait_until([&] { return verdict() == "6 points"; })) << verdict();
+  // What was typed stays.
+  ASSERT_TRUE(window_.open_file(written("case.json", kSmall)));
+  ASSERT_TRUE(wait_until([&] { return verdict() == "6 points"; })) << verdict();
+}
+
 TEST_F(SweepWindow, TwoKeysAreVariedAndTheMapIsWhatTheCommandAnswers) {
   type(0, SweepAxes::key_column, QStringLiteral("plan.tensor_parallel"));
   type(0, SweepAxes::values_column, QStringLiteral("2, 4, 8"));
