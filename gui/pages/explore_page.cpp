@@ -49,6 +49,7 @@ ExplorePage::ExplorePage(ScenarioDocument& document, Explore& explore, QWidget* 
       table_(new QTableView),
       variants_(new VariantsModel(this)),
       use_(new QPushButton(tr("Use in the scenario"))),
+      pin_(new QPushButton(tr("Pin this plan"))),
       splitter_(new QSplitter) {
   splitter_->setObjectName(QStringLiteral("explore"));
   splitter_->setChildrenCollapsible(false);
@@ -93,6 +94,9 @@ QWidget* ExplorePage::make_answer() {
   remedies_->setObjectName(QStringLiteral("remedies"));
   remedies_->setAccessibleName(tr("What would help"));
   remedies_->setAlternatingRowColors(true);
+  remedies_->setWordWrap(true);
+  remedies_->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  remedies_->setResizeMode(QListView::Adjust);
   connect(remedies_, &QListWidget::itemClicked, this, &ExplorePage::take_remedy);
   auto* enter = new QShortcut(remedies_);
   enter->setKeys({QKeySequence(Qt::Key_Return), QKeySequence(Qt::Key_Enter)});
@@ -121,12 +125,11 @@ QWidget* ExplorePage::make_answer() {
 }
 
 QWidget* ExplorePage::make_variants() {
-  auto* pin = new QPushButton(tr("Pin this plan"));
   auto* back = new QPushButton(tr("Back to it"));
   auto* unpin = new QPushButton(tr("Unpin"));
-  pin->setObjectName(QStringLiteral("pin"));
+  pin_->setObjectName(QStringLiteral("pin"));
   const auto column_now = [this] { return table_->currentIndex().column(); };
-  connect(pin, &QPushButton::clicked, variants_, &VariantsModel::pin);
+  connect(pin_, &QPushButton::clicked, variants_, &VariantsModel::pin);
   connect(unpin, &QPushButton::clicked, this,
           [this, column_now] { variants_->unpin(column_now()); });
   connect(back, &QPushButton::clicked, this, [this, column_now] {
@@ -156,7 +159,7 @@ QWidget* ExplorePage::make_variants() {
   auto* buttons = new QHBoxLayout;
   buttons->addWidget(heading(tr("Variants")));
   buttons->addStretch(1);
-  buttons->addWidget(pin);
+  buttons->addWidget(pin_);
   buttons->addWidget(back);
   buttons->addWidget(unpin);
   auto* all = new QWidget;
@@ -172,7 +175,7 @@ void ExplorePage::show_answer() {
   controls_->show_controls(explore_.controls());
   variants_->set_now(candidate, explore_.question());
   variants_->mark([this](const auto& question) { return document_.still_asks(question); });
-  use_->setEnabled(candidate.has_value());
+  for (QPushButton* button : {use_, pin_}) button->setEnabled(candidate.has_value());
   remedies_->clear();
   if (!candidate) {
     plan_->setText(explore_.problem());
@@ -183,9 +186,9 @@ void ExplorePage::show_answer() {
     return;
   }
   const Cluster& cluster = explore_.question()->job.job.cluster;
-  const QString origin = explore_.origin();
-  plan_->setText(plan_text(candidate->plan) +
-                 (origin.isEmpty() ? origin : QLatin1Char('\n') + origin));
+  QStringList lines = {plan_text(candidate->plan), explore_.origin(), explore_.assumed()};
+  lines.removeAll(QString());
+  plan_->setText(lines.join(QLatin1Char('\n')));
   cards_->show_lines(answer_lines(*candidate, explore_.question()->job.job));
   breakdown_->set_parts(breakdown_bar(candidate->estimate));
   memory_->set_stages(memory_bars(candidate->estimate), cluster.device.memory.value());

@@ -49,7 +49,7 @@ class ExplorePage : public QWidget {
   QListWidget* remedies_;
   QTableView* table_;
   VariantsModel* variants_;
-  QPushButton* use_;
+  QPushButton *use_, *pin_;
   QSplitter* splitter_;
 };
 

@@ -152,6 +152,19 @@ TEST(Explore, SaysThatAPlanIsARuleOfThumbs) {
   EXPECT_TRUE(explore.origin().isEmpty());
 }
 
+// 20 nodes are two racks of 18 that are not full.
+TEST(Explore, SaysWhatTheAnswerStandsOn) {
+  Explore explore;
+  explore.set_question(std::make_shared<Question>(
+      *question_of(R"({"trainyard": "scenario/1", "model": "llama-3.1-8b",
+      "cluster": {"node": "gb200-nvl72", "nodes": 20}, "plan": {"tensor_parallel": 4},
+      "training": {"global_batch": 80, "sequence_length": 4096}})",
+                   "a.json")));
+  EXPECT_THAT(explore.assumed().toStdString(), ::testing::StartsWith("Assumed: NVLink domains"));
+  explore.set_question(nullptr);
+  EXPECT_TRUE(explore.assumed().isEmpty());
+}
+
 TEST(Answer, SaysThatTheHostsAreFullAndNotTheDevice) {
   Job job;
   job.cluster.device.memory = Bytes(80 * kGiB);

@@ -10,6 +10,7 @@
 #include <QContextMenuEvent>
 #include <QFrame>
 #include <QHeaderView>
+#include <QListWidget>
 #include <QMenu>
 #include <QPushButton>
 #include <QScrollArea>
@@ -25,6 +26,7 @@
 #include "gui/charts/gantt.h"
 #include "gui/pages/plan_page.h"
 #include "gui/pages/timeline_page.h"
+#include "gui/presenters/document/scenario_document.h"
 #include "gui/presenters/text.h"
 #include "gui/theme.h"
 #include "tests/gui/window.h"
@@ -213,6 +215,24 @@ TEST_F(Reach, EveryTableOffersToBeCopied) {
   for (const QTableView* table : window_.findChildren<QTableView*>()) {
     EXPECT_EQ(table->actions().size(), 2) << table->objectName().toStdString();
   }
+}
+
+TEST_F(Reach, WhatWouldHelpIsReadInANarrowWindow) {
+  window_.resize(1024, 700);
+  go_to_page(2);
+  auto& remedies = child<QListWidget>("remedies");
+  ASSERT_TRUE(wait_until([&] { return remedies.count() > 1; }));
+  for (int row = 0; row < remedies.count(); ++row) {
+    EXPECT_LE(remedies.visualItemRect(remedies.item(row)).right(), remedies.viewport()->width())
+        << remedies.item(row)->text().toStdString();
+  }
+}
+
+TEST_F(Reach, WithoutAPlanThereIsNoneToPin) {
+  go_to_page(2);
+  EXPECT_TRUE(child<QPushButton>("pin").isEnabled());
+  window_.document().set_text("{}");
+  EXPECT_FALSE(child<QPushButton>("pin").isEnabled());
 }
 
 TEST_F(Reach, OnlyWhatIsPinnedIsUnpinned) {

@@ -99,6 +99,15 @@ QString Explore::origin() const {
       "searches for the best one, as the command does.");
 }
 
+QString Explore::assumed() const {
+  QStringList lines;
+  if (!candidate_) return {};
+  for (const std::string& assumption : question_->scenario.assumptions) {
+    lines.append(tr("Assumed: %1").arg(qt(assumption)));
+  }
+  return lines.join(QLatin1Char('\n'));
+}
+
 QString Explore::age_of(const Plan& plan) const {
   if (!candidate_ || plan_value(candidate_->plan) == plan_value(plan)) return {};
   return tr("Of another plan than the Explore page has now: ");

@@ -51,6 +51,8 @@ class Explore : public QObject {
   const QString& problem() const { return problem_; }
   // Where the plan is from, if it is neither the scenario's nor the user's.
   QString origin() const;
+  // What the documents leave open and the answer stands on, a line each.
+  QString assumed() const;
   // Before an answer of that plan where it is another by now; plans are the same where a document
   // would have them so.
   QString age_of(const Plan& plan) const;
