@@ -6,6 +6,7 @@
 #include <QVBoxLayout>
 
 #include "gui/charts/colours.h"
+#include "gui/presenters/text.h"
 
 namespace trainyard {
 
@@ -44,7 +45,7 @@ void AnswerCards::show_lines(const std::vector<AnswerLine>& lines) {
     if (i >= lines.size()) continue;
     card.label->setText(lines[i].label);
     card.value->setText(lines[i].value);
-    card.detail->setText(lines[i].detail);
+    card.detail->setText(unbroken(lines[i].detail));
     QPalette colours = palette();
     if (lines[i].is_bad) colours.setColor(QPalette::WindowText, alarm_colour(palette()));
     card.value->setPalette(colours);

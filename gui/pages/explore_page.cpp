@@ -19,6 +19,7 @@
 #include "gui/presenters/document/scenario_document.h"
 #include "gui/presenters/plan/explore.h"
 #include "gui/presenters/plan/variants_model.h"
+#include "gui/presenters/text.h"
 #include "planner/request.h"
 #include "scenarios/question.h"
 
@@ -192,7 +193,7 @@ void ExplorePage::show_answer() {
   cards_->show_lines(answer_lines(*candidate, explore_.question()->job.job));
   breakdown_->set_parts(breakdown_bar(candidate->estimate));
   memory_->set_stages(memory_bars(candidate->estimate), cluster.device.memory.value());
-  limits_->setText(limits_text(*candidate, cluster));
+  limits_->setText(unbroken(limits_text(*candidate, cluster)));
 }
 
 void ExplorePage::take_remedy(const QListWidgetItem* item) {
@@ -207,7 +208,7 @@ void ExplorePage::show_remedies() {
   if (!explore_.candidate()) return;
   const Estimate& before = explore_.candidate()->estimate;
   const auto add = [&](const Remedy& remedy, int at) {
-    auto* item = new QListWidgetItem(remedy_text(remedy, before), remedies_);
+    auto* item = new QListWidgetItem(unbroken(remedy_text(remedy, before)), remedies_);
     item->setData(Qt::UserRole, at);
     if (at < 0) item->setFlags(Qt::ItemIsEnabled);
   };
@@ -218,7 +219,7 @@ void ExplorePage::show_remedies() {
     const QString words = closest           ? closest_text(*closest)
                           : before.feasible ? tr("No neighbouring plan is faster.")
                                             : tr("No neighbouring plan is legal.");
-    auto* none = new QListWidgetItem(words, remedies_);
+    auto* none = new QListWidgetItem(unbroken(words), remedies_);
     none->setFlags(Qt::ItemIsEnabled);
     none->setData(Qt::UserRole, -1);
   }

@@ -324,8 +324,9 @@ void PlanPage::show_selection() {
   const QString head = plan_text(candidate->plan) + QLatin1Char('\n');
   const QString first = candidate->estimate.feasible ? tr("The best plan. %1")
                                                      : tr("It misses the memory by the least. %1");
-  why_->setText(head + (now.row() == 0 ? first.arg(limits_text(*candidate, cluster))
-                                       : why_not_text(model_->at(0), *candidate, cluster)));
+  why_->setText(
+      unbroken(head + (now.row() == 0 ? first.arg(limits_text(*candidate, cluster))
+                                      : why_not_text(model_->at(0), *candidate, cluster))));
 }
 
 // A plan that the filter hides is chosen all the same: the filter goes.

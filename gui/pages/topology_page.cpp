@@ -162,7 +162,7 @@ void TopologyPage::show_group() {
       text += tr("\nload of the rank's busiest link: %1")
                   .arg(percent_text(load->devices[static_cast<std::size_t>(rank)]));
     }
-    group_->setText(text);
+    group_->setText(unbroken(text));
     return;
   }
   group_->setText(

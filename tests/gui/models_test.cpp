@@ -13,6 +13,7 @@
 #include "gui/presenters/plan/candidate_model.h"
 #include "gui/presenters/plan/plan_search.h"
 #include "gui/presenters/plan/variants_model.h"
+#include "gui/presenters/text.h"
 #include "model/cost/estimate.h"
 #include "planner/passes/auto_schedule.h"
 #include "scenarios/editing.h"
@@ -31,6 +32,16 @@ std::string small_scenario() {
   return R"({"trainyard": "scenario/1", "model": "llama-3.1-8b",
              "cluster": {"node": "dgx-h100-80gb", "nodes": 2},
              "training": {"global_batch": 64, "sequence_length": 4096}})";
+}
+
+TEST(Text, KeepsANumberAndItsUnitOnOneLine) {
+  const auto shown = [](const char* text) {
+    return unbroken(QString::fromUtf8(text)).replace(QChar::Nbsp, QLatin1Char('_')).toStdString();
+  };
+  EXPECT_EQ(shown("4.468 s (25.1 %). 3 stages"), "4.468_s (25.1_%). 3 stages");
+  EXPECT_EQ(shown("80.00 GiB of 2.3 TiB, 0 µs, 2 days"), "80.00_GiB of 2.3_TiB, 0_µs, 2_days");
+  EXPECT_EQ(shown("450.0 GB/s, 1 MB/step"), "450.0_GB/\u2060s, 1_MB/step");
+  EXPECT_EQ(shown("TP 8 · micro-batch 1 · 2 sorts"), "TP 8 · micro-batch 1 · 2 sorts");
 }
 
 // The tester aborts through qFatal where a model breaks a rule.

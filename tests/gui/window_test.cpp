@@ -259,7 +259,7 @@ TEST_F(Window, AConfigBecomesAPlanThatIsUnderstoodPlayedAndExported) {
   EXPECT_GE(runner_up.estimate.step_time, winner.estimate.step_time);
   // What the label says is lost is the difference of the two.
   const QString lost = qt(with_unit(runner_up.estimate.step_time - winner.estimate.step_time));
-  EXPECT_TRUE(child<QLabel>("why").text().contains(lost + QStringLiteral(" slower")))
+  EXPECT_TRUE(child<QLabel>("why").text().contains(unbroken(lost) + QStringLiteral(" slower")))
       << child<QLabel>("why").text().toStdString();
 
   QTest::mouseClick(&child_of<QPushButton>(page, "simulate"), Qt::LeftButton);
