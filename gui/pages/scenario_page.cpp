@@ -124,7 +124,11 @@ void ScenarioPage::show_problem() {
 }
 
 void ScenarioPage::show_help() {
-  help_->setText(tree_->currentIndex().data(FormModel::help_role).toString());
+  const QString help = tree_->currentIndex().data(FormModel::help_role).toString();
+  const bool has_keys = tree_->isEnabled();
+  help_->setText(help.isEmpty() && has_keys
+                     ? tr("Choose a key to read what it means and what it may be.")
+                     : help);
 }
 
 void ScenarioPage::set_value(const std::string& pointer, const std::string& typed) {

@@ -37,6 +37,7 @@ TEST_F(OnScenarioPage, AFileThatIsNoScenarioShowsNothingOfTheOneBefore) {
     ASSERT_TRUE(window_.open_file(written("no-scenario.json", text))) << text;
     EXPECT_EQ(form().model()->rowCount(), 0) << text;
     EXPECT_FALSE(form().isEnabled()) << text;
+    EXPECT_EQ(child<QLabel>("help").text(), "") << text;
     ASSERT_TRUE(window_.open_file(gui_home() / "case.json"));
     EXPECT_TRUE(form().isEnabled()) << text;
     EXPECT_TRUE(row("/cluster/nodes").isValid()) << text;
@@ -47,6 +48,10 @@ TEST_F(OnScenarioPage, TheFormStaysWhileTheTextIsTyped) {
   window_.document().set_text("{ \"trainyard\": ", ScenarioDocument::Edit::keystroke);
   EXPECT_TRUE(row("/cluster/nodes").isValid());
   EXPECT_TRUE(form().isEnabled());
+}
+
+TEST_F(OnScenarioPage, BelowTheFormStandsHowAKeyIsExplained) {
+  EXPECT_EQ(child<QLabel>("help").text().section(QLatin1Char(' '), 0, 2), "Choose a key");
 }
 
 TEST_F(OnScenarioPage, TheHelpForgetsAnErrorThatIsMended) {
