@@ -153,7 +153,7 @@ void TimelinePage::show_step() {
   show_details({});
   show_summary();
   if (!step) return;
-  for (const QString& share : step->shares) shares_->addItem(share);
+  for (const QString& share : step->shares) shares_->addItem(unbroken(share));
 }
 
 void TimelinePage::show_summary() {

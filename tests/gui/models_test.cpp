@@ -41,6 +41,7 @@ TEST(Text, KeepsANumberAndItsUnitOnOneLine) {
   EXPECT_EQ(shown("4.468 s (25.1 %). 3 stages"), "4.468_s (25.1_%). 3 stages");
   EXPECT_EQ(shown("80.00 GiB of 2.3 TiB, 0 µs, 2 days"), "80.00_GiB of 2.3_TiB, 0_µs, 2_days");
   EXPECT_EQ(shown("450.0 GB/s, 1 MB/step"), "450.0_GB/\u2060s, 1_MB/step");
+  EXPECT_EQ(shown("launch (80 ×, predicted 96.47 µs)"), "launch (80_×, predicted 96.47_µs)");
   EXPECT_EQ(shown("TP 8 · micro-batch 1 · 2 sorts"), "TP 8 · micro-batch 1 · 2 sorts");
 }
 
