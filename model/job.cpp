@@ -25,6 +25,16 @@ std::optional<LayerKind> only_kind(const LayerCounts& counts, const Transformer&
   return std::nullopt;
 }
 
+void fill_repeated_flop(PreparedJob& prepared) {
+  const Job& job = prepared.job;
+  const LayerCounts layers = prepared.all_layers();
+  for (std::size_t kind = 0; kind < layers.size(); ++kind) {
+    if (layers[kind] == 0) continue;
+    prepared.repeated_flop[kind] =
+        repeated_flop(job.model, job.training, layer_kind_at(job.model, static_cast<int>(kind)));
+  }
+}
+
 }  // namespace
 
 Stack at_release(Stack stack, const Job& job) {
@@ -80,6 +90,7 @@ PreparedJob prepare(Job job, FabricTiers tiers) {
   prepared.flop = sequence_forward_flop(job.model, job.training);
   prepared.model_flop = model_flop(job.model, job.training);
   prepared.job = std::move(job);
+  fill_repeated_flop(prepared);
   return prepared;
 }
 

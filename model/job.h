@@ -43,8 +43,9 @@ struct PreparedJob {
   std::array<LayerParameters, kLayerKinds> layer_parameters;
   EndParameters end_parameters;
   double parameters = 0, active_parameters = 0;
-  SequenceFlop flop;  // full attention
-  Flops model_flop;   // of a step
+  SequenceFlop flop;                                    // full attention
+  std::array<RepeatedFlop, kLayerKinds> repeated_flop;  // of the kinds that the network has
+  Flops model_flop;                                     // of a step
 
   // Kinds among layers first … first + count − 1.
   LayerCounts layers_between(int first, int count) const;

@@ -158,6 +158,17 @@ struct StepEnds {
   BesideRamps beside_ramps;
 };
 
+Flops repeated_flop(const PreparedJob& job, const StageParameters& held,
+                    const RepeatedOnStage& repeated, double share) {
+  Flops sum;
+  for (std::size_t kind = 0; kind < held.kinds.size(); ++kind) {
+    const RepeatedFlop& layer = job.repeated_flop[kind];
+    sum += held.kinds[kind] * share *
+           (repeated.full[kind] * layer.full + repeated.selective * layer.selective);
+  }
+  return sum;
+}
+
 void set_full_recompute(const StageCosts& costs, UnitPasses& units) {
   for (std::size_t kind = 0; kind < units.full_recompute.size(); ++kind) {
     units.full_recompute[kind] = costs.layers[kind].full_recompute.total();
@@ -178,6 +189,7 @@ StageEnds fill_stage(const PreparedJob& job, const Plan& plan, SharedCosts& shar
   const Recompute recompute = recompute_of(plan, static_cast<int>(index));
   const RepeatedOnStage repeated = repeated_on_stage(job, plan, held, static_cast<int>(index));
   units.layers = add_layers(costs, held, repeated, share, stage, work);
+  stage.repeated = repeated_flop(job, held, repeated, share);
   set_full_recompute(costs, units);
   if (held.embedding) {
     add_end(costs.embedding, share, stage);
@@ -399,47 +411,11 @@ void fill_step(const PreparedJob& job, const Plan& plan, const PipelineSends& se
   out.step_time_high = out.step_time * interval.high;
 }
 
-// FLOP that recomputation repeats above the kernel's interface, of the whole step if every layer
-// did the same (handbook §3).
-Flops recomputed_flop(const PreparedJob& job, RecomputeMode mode) {
-  const double batch = static_cast<double>(job.job.training.global_batch);
-  switch (mode) {
-    case RecomputeMode::none:
-    case RecomputeMode::automatic:
-      return Flops(0);
-    case RecomputeMode::full:
-      return job.flop.layers * batch;
-    case RecomputeMode::selective:
-      break;
-  }
-  switch (job.job.training.stack.selective) {
-    case SelectiveRecompute::core_attention:
-      return job.job.training.stack.flash_attention ? Flops(0) : job.flop.attention_core * batch;
-    case SelectiveRecompute::every_second_matmul:
-      return (job.flop.layers - job.flop.attention_core) * (batch / 2);
-    case SelectiveRecompute::half_of_layers:
-      break;
-  }
-  return job.flop.layers * (batch / 2);
-}
-
-// A stage that repeats `n` of its own layers repeats n/L of the network.
-Flops recomputed_flop(const PreparedJob& job, const Plan& plan, const Estimate& out) {
-  const bool every_layer_alike =
-      plan.recompute_per_stage.empty() && plan.recompute.full_layers == 0;
-  if (every_layer_alike) return recomputed_flop(job, plan.recompute.mode);
-  int held = 0;  // twice the network's where every layer has two copies
-  for (const StageParameters& stage : out.held) held += stage.layers;
-  Flops sum;
-  for (std::size_t i = 0; i < out.held.size(); ++i) {
-    const Recompute recompute = recompute_of(plan, static_cast<int>(i));
-    const int layers = out.held[i].layers;
-    const double all = static_cast<double>(layers) / held;
-    const double share =
-        recompute.mode == RecomputeMode::full ? full_recompute_share(recompute, layers) : 1;
-    sum += recomputed_flop(job, recompute.mode) * (share * all);
-  }
-  return sum;
+// FLOP that recomputation repeats above the kernel's interface (handbook §3), of the whole step.
+Flops recomputed_flop(const PreparedJob& job, const Estimate& out) {
+  Flops of_sequence;
+  for (const StageEstimate& stage : out.stages) of_sequence += stage.repeated;
+  return of_sequence * static_cast<double>(job.job.training.global_batch);
 }
 
 void fill_rates(const PreparedJob& job, const Plan& plan, Estimate& out) {
@@ -454,7 +430,7 @@ void fill_rates(const PreparedJob& job, const Plan& plan, Estimate& out) {
   const FlopsPerSecond half = std::max(device.peak_of(Dtype::bf16), device.peak_of(Dtype::fp16));
   out.mfu = out.model_flops_per_device / peak;
   out.mfu_bf16 = out.model_flops_per_device / half;
-  out.hfu = (job.model_flop + recomputed_flop(job, plan, out)) / out.step_time / devices / peak;
+  out.hfu = (job.model_flop + recomputed_flop(job, out)) / out.step_time / devices / peak;
 }
 
 void price(const PreparedJob& job, const Plan& plan, const PlanLinks& links, Pipeline pipeline,

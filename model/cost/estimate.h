@@ -25,6 +25,7 @@ struct StageEstimate {
   StageMemory memory;
   PassTimes passes;   // of one micro-batch, sends and exposed communication included
   Breakdown exposed;  // the same by part, forward and backward together
+  Flops repeated;     // by recomputation, of a sequence and all ranks of the stage
 };
 
 struct Estimate {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "model/workload/recomputation.h"
+
 namespace trainyard {
 namespace {
 
@@ -64,32 +66,6 @@ Bytes kept_between_halves(const Training& training, const Operator& op) {
   const Bytes input =
       std::clamp(op.saved - Bytes(output), Bytes(0), Bytes(g.m * g.k * g.groups * element));
   return input + Bytes(g.m * g.n * g.groups * element);
-}
-
-// Every second GEMM of a layer is repeated, counted in the order of the modules: key, output and
-// second MLP input projection of a gated layer (torchtitan's selective activation checkpointing).
-double every_second_share(const Transformer& model, const Operator& op) {
-  switch (op.kind) {
-    case OperatorKind::qkv_projection:
-      return static_cast<double>(model.kv_heads) / (model.attention_heads + 2.0 * model.kv_heads);
-    case OperatorKind::output_projection:
-      return 1;
-    case OperatorKind::mlp_down:
-    case OperatorKind::shared_down:
-    case OperatorKind::expert_down:
-    case OperatorKind::ring_merge:    // of what is kept
-    case OperatorKind::scatter_copy:  // what it scatters is kept
-      return 0;
-    case OperatorKind::permutation:  // on the way to the experts
-      return 0.5;
-    default:
-      return op.cls == OperatorClass::memory_bound ? 1 : 0.5;
-  }
-}
-
-// Nothing behind it is needed again.
-bool ends_what_is_repeated(const Stack& stack, OperatorKind kind) {
-  return kind == OperatorKind::expert_down || (stack.compiled && kind == OperatorKind::mlp_down);
 }
 
 bool exchanges_tokens(const LayerShard& shard) {
@@ -229,7 +205,7 @@ KernelTimes sum_of(const PreparedJob& job, const LayerShard& shard, const Operat
       const double share = every_second_share(job.job.model, op);
       times.every_second_matmul += time.forward * share + input_cast(job.job, op) * (1 - share);
     }
-    behind_kept = behind_kept || ends_what_is_repeated(job.job.training.stack, op.kind);
+    behind_kept = behind_kept || ends_every_second(job.job.training.stack, op.kind);
     add_gather_cover(job.job.model, op, time, times);
     if (op.after_last_saved) times.after_last_saved += time.forward - input_cast(job.job, op);
   }

@@ -3,12 +3,17 @@
 #include <array>
 
 #include "model/workload/operators.h"
+#include "model/workload/recomputation.h"
 
 namespace trainyard {
 namespace {
 
 struct LayerFlop {
   Flops all, core;
+};
+
+struct RepeatedParts {
+  Flops full, core, every_second;
 };
 
 // A causal mask leaves half of the scores; a window is what a query sees already.
@@ -32,7 +37,33 @@ LayerFlop layer_flop(const Transformer& model, const Training& training, Attenti
   return sum;
 }
 
+Flops selective_of(SelectiveRecompute selective, const RepeatedParts& parts) {
+  switch (selective) {
+    case SelectiveRecompute::core_attention:
+      return parts.core;
+    case SelectiveRecompute::every_second_matmul:
+      return parts.every_second;
+    case SelectiveRecompute::half_of_layers:
+      break;
+  }
+  return parts.full / 2;
+}
+
 }  // namespace
+
+RepeatedFlop repeated_flop(const Transformer& model, const Training& training, LayerKind kind) {
+  const Stack& stack = training.stack;
+  RepeatedParts parts;
+  bool behind_kept = false;
+  for (const Operator& op : layer_operators(model, training, LayerShard{}, kind)) {
+    const Flops flop = op.forward / op.replicas;
+    if (!(stack.recompute_stops_early && op.after_last_saved)) parts.full += flop;
+    if (op.in_attention_core) parts.core += flop;
+    if (!behind_kept) parts.every_second += flop * every_second_share(model, op);
+    behind_kept = behind_kept || ends_every_second(stack, op.kind);
+  }
+  return {parts.full, selective_of(stack.selective, parts)};
+}
 
 SequenceFlop sequence_forward_flop(const Transformer& model, const Training& training,
                                    AttentionCount count) {

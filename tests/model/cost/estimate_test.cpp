@@ -69,6 +69,40 @@ TEST(Estimate, HfuOfFullRecomputationCountsAFourthForward) {
   EXPECT_NEAR(out.hfu / out.mfu, ratio, 1e-9);
 }
 
+// FLOP of a forward pass that the hardware does once more, over 2·s·L: of the model's 3 passes.
+double repeated_weights(const PreparedJob& job, Recompute recompute) {
+  PlanRequest request;
+  request.recompute = recompute;
+  const Estimate out = estimate(job, legal_plan(job, request));
+  const double tokens = static_cast<double>(job.job.training.global_batch) *
+                        static_cast<double>(job.job.training.sequence_length);
+  return (out.hfu / out.mfu - 1) * job.model_flop.value() / (2 * tokens * job.job.model.layers);
+}
+
+// Llama-3.1-8B: h = a·d = 4,096, g·d = 1,024, f = 14,336. A layer's products have h·(a·d + 2g·d)
+// weights of Q, K and V, a·d·h of the output, 2h·f of gate and up, f·h of down; the core has
+// 2·s·a·d multiplications a token. The stop comes before the down projection, which nobody reads
+// (torch.utils.checkpoint, early stop).
+TEST(Estimate, HfuLeavesOutWhatAnEarlyStopDoesNotRepeat) {
+  PreparedJob job = llama_8b_on_h100();
+  job.job.training.stack.recompute_stops_early = true;
+  job = prepare(job.job);
+  const auto s = static_cast<double>(job.job.training.sequence_length);
+  const double h = 4096, keys = 1024, f = 14336;
+  const double weights = h * (h + 2 * keys) + h * h + 2 * h * f + 2 * s * h;
+  EXPECT_NEAR(repeated_weights(job, {RecomputeMode::full, 0}), weights, 1e-9 * weights);
+}
+
+// Of queries, keys, values, output, gate, up and down every second: keys, output, up.
+TEST(Estimate, HfuOfEverySecondProductCountsThoseAlone) {
+  PreparedJob job = llama_8b_on_h100();
+  job.job.training.stack.selective = SelectiveRecompute::every_second_matmul;
+  job = prepare(job.job);
+  const double h = 4096, keys = 1024, f = 14336;
+  const double weights = h * keys + h * h + h * f;
+  EXPECT_NEAR(repeated_weights(job, {RecomputeMode::selective, 0}), weights, 1e-9 * weights);
+}
+
 // Every rate doubled and every fixed time halved.
 PreparedJob twice_as_fast(PreparedJob job) {
   Device& device = job.job.cluster.device;

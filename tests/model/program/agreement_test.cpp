@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "model/cost/estimate.h"
 #include "model/cost/layer_cost.h"
 #include "model/cost/messages/traffic.h"
 #include "model/cost/sharding/data_parallel.h"
@@ -100,6 +101,54 @@ TEST(ProgramAgreement, FlopOfAllRanksAreTheModelFlop) {
                        [&](const IssuedOperation& issued) { flop += flop_of(*issued.operation); });
     const double ranks = c.plan.tensor_parallel * c.plan.data_parallel;
     expect_close((flop * ranks).value(), c.job.model_flop.value(), "FLOP");
+  }
+}
+
+// Six layers on two stages: dense, experts, dense; experts, dense, experts.
+Transformer every_second_of_experts() {
+  Transformer model = mixtral_8x7b();
+  model.layers = 6;
+  model.moe_every = 2;
+  return model;
+}
+
+Case repeating(const Transformer& model, SelectiveRecompute selective, bool stops_early,
+               Recompute recompute) {
+  Job job = llama_8b_on_h100().job;
+  job.model = model;
+  job.training.stack.selective = selective;
+  job.training.stack.recompute_stops_early = stops_early;
+  job.training.stack.flash_attention = selective != SelectiveRecompute::core_attention;
+  PlanRequest request = degrees(1, 2, false);
+  request.recompute = recompute;
+  return make_case(prepare(job), request);
+}
+
+void expect_hardware_flop_of_the_program(const Case& c) {
+  Flops repeated;
+  for_each_operation(c, [&](const IssuedOperation& issued) {
+    if (issued.operation->recomputed) repeated += flop_of(*issued.operation);
+  });
+  const double ranks = c.plan.devices() / c.plan.pipeline_parallel;
+  const Estimate out = estimate(c.job, c.plan);
+  EXPECT_NEAR(out.hfu / out.mfu - 1, repeated * ranks / c.job.model_flop, 1e-12);
+}
+
+// Handbook §3: HFU counts what runs above the kernel's interface. Of stages of unlike layers the
+// first ones are repeated.
+TEST(ProgramAgreement, HardwareFlopAreThoseThatTheProgramRepeats) {
+  for (const Transformer& model : {llama_8b(), every_second_of_experts()}) {
+    for (const bool stops_early : {false, true}) {
+      for (const int layers : {0, 1, 2}) {
+        expect_hardware_flop_of_the_program(repeating(model, SelectiveRecompute::core_attention,
+                                                      stops_early, {RecomputeMode::full, layers}));
+      }
+    }
+    for (const auto selective :
+         {SelectiveRecompute::core_attention, SelectiveRecompute::every_second_matmul}) {
+      expect_hardware_flop_of_the_program(
+          repeating(model, selective, true, {RecomputeMode::selective, 0}));
+    }
   }
 }
 
