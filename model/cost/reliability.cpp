@@ -117,10 +117,12 @@ int spares_of(const Reliability& reliability, int nodes) {
 }
 
 Bytes checkpoint_bytes(const PreparedJob& job) {
-  const PrecisionRecipe& precision = job.job.training.precision;
-  const Optimizer& optimizer = job.job.training.optimizer;
-  return Bytes(job.parameters * (precision.weight_bytes + precision.master_weight_bytes +
-                                 optimizer.moment_bytes) +
+  const Training& training = job.job.training;
+  const double master = training.precision.master_weight_bytes;
+  const bool has_copy = training.stack.keeps_weight_copy || master == 0;
+  const double copy = has_copy ? training.precision.weight_bytes : 0;
+  const Optimizer& optimizer = training.optimizer;
+  return Bytes(job.parameters * (copy + master + optimizer.moment_bytes) +
                job.end_parameters.total() * optimizer.more_at_ends);
 }
 

@@ -42,7 +42,8 @@ int parts_of(int nodes, int per_part);
 int nodes_of(const Cluster& cluster, int devices);
 int spares_of(const Reliability& reliability, int nodes);
 
-// Weights, master weights and moments of all parameters (2 + 12 bytes each under bf16 and Adam).
+// Weights, master weights and moments of all parameters (2 + 12 bytes each under bf16 and Adam; 12
+// where the stack casts the master weights on the fly and has no others).
 Bytes checkpoint_bytes(const PreparedJob& job);
 
 // One checkpoint in one tier, bandwidths and contention settled.

@@ -104,6 +104,13 @@ TEST(CheckpointCosts, AreOfFourteenBytesAParameter) {
   EXPECT_DOUBLE_EQ(checkpoint_cost(example.job, example.plan, {}).bytes.value(), example.bytes);
 }
 
+// FSDP's state dict has the fp32 weights and Adam's moments; 16-bit weights are casts on the fly.
+TEST(CheckpointCosts, AreOfTwelveBytesWhereThereIsNoCopyOfTheWeights) {
+  Example example;
+  example.job.job.training.stack.keeps_weight_copy = false;
+  EXPECT_DOUBLE_EQ(checkpoint_cost(example.job, example.plan, {}).bytes.value(), 12 * 8030261248.0);
+}
+
 // 2 weights, 4 master, a momentum of 4; embedding, head (128,256 × 4,096 each) and final norm have
 // AdamW's second (Liu et al. 2025, arXiv 2502.16982, §2.2).
 TEST(CheckpointCosts, OfMuonHaveTwoMomentsAtTheEndsOfTheNetwork) {
