@@ -16,7 +16,7 @@
 #include "cli/progress.h"
 #include "cli/provenance_date.h"
 #include "cli/run/cuda_program.h"
-#include "cli/text/columns.h"
+#include "cli/text/layout/columns.h"
 #include "executor/cpu/measure.h"
 #include "executor/cpu/neighbours.h"
 #include "executor/cuda/cuda_backend.h"

@@ -6,9 +6,9 @@
 
 #include "cli/command.h"
 #include "cli/provenance_date.h"
-#include "cli/text/columns.h"
 #include "cli/text/csv.h"
-#include "cli/text/style.h"
+#include "cli/text/layout/columns.h"
+#include "cli/text/layout/style.h"
 #include "scenarios/huggingface.h"
 #include "scenarios/interchange/accelerate.h"
 #include "scenarios/interchange/deepspeed.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cli/command.h"
-#include "cli/text/columns.h"
+#include "cli/text/layout/columns.h"
 
 namespace trainyard {
 namespace {

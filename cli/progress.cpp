@@ -5,9 +5,9 @@
 #include <cstdio>
 #include <utility>
 
-#include "cli/text/columns.h"
-#include "cli/text/style.h"
-#include "cli/text/table.h"
+#include "cli/text/layout/columns.h"
+#include "cli/text/layout/style.h"
+#include "cli/text/layout/table.h"
 #include "executor/host/standard_error.h"
 #include "scenarios/rank_status.h"
 

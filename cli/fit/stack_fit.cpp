@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include "cli/progress.h"
-#include "cli/text/columns.h"
 #include "cli/text/csv.h"
-#include "cli/text/table.h"
+#include "cli/text/layout/columns.h"
+#include "cli/text/layout/table.h"
 #include "scenarios/json/output_file.h"
 #include "scenarios/machine/stack_document.h"
 

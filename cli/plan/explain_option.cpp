@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "cli/text/columns.h"
+#include "cli/text/layout/columns.h"
 #include "scenarios/json/nearest_name.h"
 #include "scenarios/planner_keys.h"
 

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "cli/command.h"
-#include "cli/text/style.h"
+#include "cli/text/layout/style.h"
 #include "planner/findings/findings.h"
 #include "scenarios/question.h"
 

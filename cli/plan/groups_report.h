@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/text/style.h"
+#include "cli/text/layout/style.h"
 #include "planner/heterogeneous/groups.h"
 #include "scenarios/question.h"
 #include "scenarios/write/groups.h"

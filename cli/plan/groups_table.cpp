@@ -6,8 +6,8 @@
 #include <iterator>
 #include <optional>
 
-#include "cli/text/columns.h"
-#include "cli/text/table.h"
+#include "cli/text/layout/columns.h"
+#include "cli/text/layout/table.h"
 #include "model/units.h"
 #include "planner/heterogeneous/value.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/text/style.h"
+#include "cli/text/layout/style.h"
 #include "planner/heterogeneous/groups.h"
 #include "scenarios/scenario.h"
 

@@ -9,9 +9,9 @@
 
 #include "cli/interrupt.h"
 #include "cli/plan/explain_option.h"
-#include "cli/text/columns.h"
 #include "cli/text/estimate.h"
 #include "cli/text/improvement.h"
+#include "cli/text/layout/columns.h"
 #include "cli/text/plan.h"
 #include "planner/findings/baseline.h"
 #include "planner/findings/confirm.h"

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "cli/plan/table.h"
-#include "cli/text/style.h"
+#include "cli/text/layout/style.h"
 #include "planner/findings/findings.h"
 #include "planner/planner.h"
 #include "scenarios/question.h"

@@ -9,7 +9,7 @@
 #include <set>
 #include <utility>
 
-#include "cli/text/columns.h"
+#include "cli/text/layout/columns.h"
 #include "cli/text/plan.h"
 #include "model/cost/reliability.h"
 #include "model/units.h"

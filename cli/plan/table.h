@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/text/style.h"
-#include "cli/text/table.h"
+#include "cli/text/layout/style.h"
+#include "cli/text/layout/table.h"
 #include "planner/objective.h"
 #include "planner/planner.h"
 #include "scenarios/question.h"

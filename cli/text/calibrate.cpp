@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cli/text/columns.h"
 #include "cli/text/csv.h"
-#include "cli/text/table.h"
+#include "cli/text/layout/columns.h"
+#include "cli/text/layout/table.h"
 #include "model/calibration/fit_collectives.h"
 #include "model/calibration/fit_gemm.h"
 #include "model/cost/kernels/attention.h"

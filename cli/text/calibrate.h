@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/text/style.h"
+#include "cli/text/layout/style.h"
 #include "executor/measure/calibration.h"
 #include "executor/measure/measure_collectives.h"
 

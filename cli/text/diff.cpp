@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cli/text/columns.h"
+#include "cli/text/layout/columns.h"
+#include "cli/text/layout/table.h"
 #include "cli/text/sweep.h"
-#include "cli/text/table.h"
 #include "model/cost/breakdown.h"
 
 namespace trainyard {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "cli/text/style.h"
+#include "cli/text/layout/style.h"
 #include "scenarios/sweep/results/write_difference.h"
 
 namespace trainyard {

@@ -5,9 +5,9 @@
 
 #include <cmath>
 
-#include "cli/text/columns.h"
+#include "cli/text/layout/columns.h"
+#include "cli/text/layout/table.h"
 #include "cli/text/plan.h"
-#include "cli/text/table.h"
 #include "model/cost/estimate.h"
 #include "model/cost/interval.h"
 #include "model/cost/memory/memory.h"

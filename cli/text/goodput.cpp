@@ -4,9 +4,9 @@
 
 #include <cmath>
 
-#include "cli/text/columns.h"
 #include "cli/text/estimate.h"
-#include "cli/text/table.h"
+#include "cli/text/layout/columns.h"
+#include "cli/text/layout/table.h"
 
 namespace trainyard {
 namespace {

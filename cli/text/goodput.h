@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/text/csv.h"
-#include "cli/text/style.h"
+#include "cli/text/layout/style.h"
 #include "scenarios/question.h"
 #include "scenarios/write/goodput.h"
 

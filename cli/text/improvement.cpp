@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-#include "cli/text/columns.h"
+#include "cli/text/layout/columns.h"
 #include "cli/text/plan.h"
 #include "model/schedule/schedule.h"
 

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "cli/text/columns.h"
 #include "cli/text/csv.h"
-#include "cli/text/table.h"
+#include "cli/text/layout/columns.h"
+#include "cli/text/layout/table.h"
 
 namespace trainyard {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/text/style.h"
+#include "cli/text/layout/style.h"
 #include "scenarios/kernels/report.h"
 
 namespace trainyard {

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "cli/text/columns.h"
+#include "cli/text/layout/columns.h"
 #include "model/schedule/schedule.h"
 #include "planner/search_space.h"
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/text/style.h"
+#include "cli/text/layout/style.h"
 #include "model/plan/plan.h"
 
 namespace trainyard {

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "cli/text/columns.h"
-#include "cli/text/table.h"
+#include "cli/text/layout/columns.h"
+#include "cli/text/layout/table.h"
 #include "model/program/flop.h"
 #include "model/program/view.h"
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/text/csv.h"
-#include "cli/text/style.h"
+#include "cli/text/layout/style.h"
 #include "model/program/program.h"
 #include "model/program/rank_layout.h"
 

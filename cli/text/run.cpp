@@ -9,8 +9,8 @@
 #include <set>
 #include <span>
 
-#include "cli/text/columns.h"
-#include "cli/text/table.h"
+#include "cli/text/layout/columns.h"
+#include "cli/text/layout/table.h"
 #include "executor/backend.h"
 
 namespace trainyard {

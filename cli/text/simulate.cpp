@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "cli/text/columns.h"
 #include "cli/text/estimate.h"
-#include "cli/text/table.h"
+#include "cli/text/layout/columns.h"
+#include "cli/text/layout/table.h"
 #include "model/units.h"
 #include "simulator/reading/critical_path.h"
 

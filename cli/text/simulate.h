@@ -5,7 +5,7 @@
 #include <string>
 
 #include "cli/text/csv.h"
-#include "cli/text/style.h"
+#include "cli/text/layout/style.h"
 #include "scenarios/question.h"
 #include "simulator/step.h"
 

@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <optional>
 
-#include "cli/text/columns.h"
-#include "cli/text/table.h"
+#include "cli/text/layout/columns.h"
+#include "cli/text/layout/table.h"
 #include "model/units.h"
 
 namespace trainyard {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "cli/text/style.h"
+#include "cli/text/layout/style.h"
 #include "scenarios/validation.h"
 
 namespace trainyard {

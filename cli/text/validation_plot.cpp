@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <limits>
 
-#include "cli/text/columns.h"
+#include "cli/text/layout/columns.h"
 #include "scenarios/text/svg_scatter.h"
 
 namespace trainyard {

@@ -1,4 +1,4 @@
-#include "cli/text/style.h"
+#include "cli/text/layout/style.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "cli/text/table.h"
+#include "cli/text/layout/table.h"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "cli/text/columns.h"
+#include "cli/text/layout/columns.h"
 
 namespace trainyard {
 namespace {

@@ -1,4 +1,4 @@
-#include "cli/text/table.h"
+#include "cli/text/layout/table.h"
 
 #include <gtest/gtest.h>
 

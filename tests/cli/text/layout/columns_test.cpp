@@ -1,4 +1,4 @@
-#include "cli/text/columns.h"
+#include "cli/text/layout/columns.h"
 
 #include <gtest/gtest.h>
 

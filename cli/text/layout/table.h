@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/text/style.h"
+#include "cli/text/layout/style.h"
 
 namespace trainyard {
 
