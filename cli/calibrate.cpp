@@ -464,7 +464,7 @@ void add_calibrate(CLI::App& app, Action& action) {
   add_backend(*command, options->backend, "what is measured: a thread and its ranks, or a GPU");
   command
       ->add_option(
-          "-o,--output", options->out,
+          "-o,--out,--output", options->out,
           "the device/1 document; beside it FILE.node and FILE.stack of the same extension")
       ->required()
       ->check(names_a_file)
@@ -479,9 +479,9 @@ void add_calibrate(CLI::App& app, Action& action) {
   command
       ->add_option(
           "--ranks", options->ranks,
-          "that run together: collectives among 2 to N, kernels while N - 1 others train; on "
-          "GPUs as many as there are, where it is not given. Under mpirun or srun those that it "
-          "has started, on several hosts too: beside FILE stands FILE.fabric then")
+          "ranks that run together: collectives among 2 to N, kernels while N - 1 others train. "
+          "GPUs: all of them unless it is given. Under mpirun or srun: those that were started, on "
+          "several hosts too, and FILE.fabric is written too")
       ->check(CLI::Range(1, 1024))
       ->type_name("N")
       ->capture_default_str();

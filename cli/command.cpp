@@ -34,8 +34,7 @@ void add_format(CLI::App& command, Format& format) {
           "--format", [&format](const std::string& name) { format = kFormats.at(name); },
           "text for people, json (SI units, stable keys), csv")
       ->check(CLI::IsMember({"text", "json", "csv"}))
-      ->type_name("text|json|csv")
-      ->default_str("text");
+      ->option_text("text|json|csv=text");
 }
 
 void add_backend(CLI::App& command, BackendKind& backend, const std::string& what) {
@@ -47,8 +46,7 @@ void add_backend(CLI::App& command, BackendKind& backend, const std::string& wha
           },
           what)
       ->check(CLI::IsMember({"cpu", "cuda"}))
-      ->type_name("cpu|cuda")
-      ->default_str("cpu");
+      ->option_text("cpu|cuda=cpu");
 }
 
 void add_example(CLI::App& command, std::string_view example) {

@@ -516,10 +516,9 @@ void add_plan(CLI::App& app, Action& action) {
       ->add_option_function<std::string>(
           "--objective",
           [options](const std::string& name) { options->objective = kObjectives.at(name); },
-          "what is minimised")
+          "what the best plan has least of; of goodput the most")
       ->check(CLI::IsMember(kObjectives))
-      ->type_name("WHAT")
-      ->default_str("step-time");
+      ->option_text("step-time|cost|energy|memory|goodput=step-time");
   CLI::Option* pareto = command
                             ->add_option_function<std::vector<std::string>>(
                                 "--pareto",
@@ -527,15 +526,15 @@ void add_plan(CLI::App& app, Action& action) {
                                   options->pareto = names;
                                   options->objective = kObjectives.at(names[0]);
                                 },
-                                "every plan that none beats in both of two objectives")
+                                "every plan that none beats in both of two objectives; not with "
+                                "--objective")
                             ->delimiter(',')
                             ->expected(2)
                             ->check(CLI::IsMember(kObjectives))
-                            ->type_name("A,B");
+                            ->option_text("A,B");
   pareto->excludes("--objective");
-  command->add_flag(
-      "--robust", options->robust,
-      "by the intervals' high ends, the scenario's stragglers included: of the memory too");
+                    "order by the high end of the interval, the scenario's stragglers included; of "
+                    "the memory too that must fit");
   command
       ->add_option("--confirm", options->confirm,
                    "simulate the best K and order them by what that finds")
@@ -545,10 +544,13 @@ void add_plan(CLI::App& app, Action& action) {
       ->add_option("--explain", options->explain,
                    "why not these? Long names, or tp sp cp pp vp dp ep etp mb zero")
       ->type_name("KEY=VALUE,…");
-  command->add_option("--time-limit", options->time_limit, "seconds; the best so far is shown")
+  command
+      ->add_option("--time-limit", options->time_limit,
+                   "seconds after which the best so far is shown")
       ->check(positive_seconds)
       ->type_name("S");
-  command->add_option("--out", options->out, "write the scenario with the best plan that is shown")
+  command
+      ->add_option("-o,--out", options->out, "write the scenario with the best plan that is shown")
       ->check(names_a_file)
       ->type_name("FILE");
   add_format(*command, options->format);

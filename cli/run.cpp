@@ -488,7 +488,7 @@ void add_training(CLI::App& command, RunOptions& options) {
 }
 
 void add_outputs(CLI::App& command, RunOptions& options) {
-  command.add_option("-o,--output", options.profile, "the profile, a profile/1 document")
+  command.add_option("-o,--out,--output", options.profile, "the profile, a profile/1 document")
       ->check(names_a_file)
       ->type_name("FILE");
   command

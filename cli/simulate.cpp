@@ -93,14 +93,17 @@ void add_simulate(CLI::App& app, Action& action) {
   auto options = std::make_shared<SimulateOptions>();
   add_scenario(*command, options->file);
   command
-      ->add_option("--network", options->step.grain,
-                   "collective: a call is one flow a phase; "
-                   "message: every message is a flow")
+      ->add_option(
+          "--network", options->step.grain,
+          "what shares links: the messages of a collective's phase as one flow, or each of "
+          "them (slower)")
       ->transform(one_of(kGrains))
-      ->option_text("collective|message");
-  command->add_option("--fold", options->step.fold, "auto: ranks that behave alike are played once")
+      ->option_text("collective|message=collective");
+  command
+      ->add_option("--fold", options->step.fold,
+                   "auto: of ranks that behave alike one is played; off: all are")
       ->transform(one_of(kFolds))
-      ->option_text("auto|off");
+      ->option_text("auto|off=auto");
   command
       ->add_option("--trace", options->trace, "a timeline of every operation, for ui.perfetto.dev")
       ->check(names_a_file)
