@@ -171,9 +171,8 @@ class CallMaker {
     }
     Seconds played = call.algorithm->time(links, operation.message);
     if (passes_tokens_on(operation, links)) {
-      const double copies = job_.job.model.experts_per_token;
-      const double inside = distinct_share(links.size, copies);
-      call.leaving = distinct_share(links.domains, copies) / inside;
+      const double inside = distinct_share(job_.job.model, links.size);
+      call.leaving = distinct_share(job_.job.model, links.domains) / inside;
       time = exchange_time(job_, links_, operation.message / inside);
       played = two_level_time(links, operation.message, call.leaving);
     }

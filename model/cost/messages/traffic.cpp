@@ -1,7 +1,6 @@
 #include "model/cost/messages/traffic.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "model/plan/layer_shard.h"
 #include "model/plan/process_groups.h"
@@ -133,8 +132,14 @@ double tokens_per_rank(const PreparedJob& job, const Plan& plan) {
          static_cast<double>(job.job.training.sequence_length) / plan.context_parallel;
 }
 
-double distinct_share(double places, double copies) {
-  return places * (1 - std::pow(1 - 1 / places, copies)) / copies;
+double distinct_share(const Transformer& model, int places) {
+  const double experts = model.experts;
+  const double elsewhere = experts - experts / places;
+  double none = 1;
+  for (int chosen = 0; chosen < model.experts_per_token; ++chosen) {
+    none *= std::max(0.0, elsewhere - chosen) / (experts - chosen);
+  }
+  return places * (1 - none) / model.experts_per_token;
 }
 
 Seconds exchange_time(const PreparedJob& job, const PlanLinks& links, Bytes message) {
@@ -142,8 +147,8 @@ Seconds exchange_time(const PreparedJob& job, const PlanLinks& links, Bytes mess
   if (!job.job.training.stack.deduplicated_dispatch) {
     return collective_time(all_to_all, group, message, links);
   }
-  const double copies = job.job.model.experts_per_token;
-  const Bytes inside = message * distinct_share(group.size, copies);
+  const Transformer& model = job.job.model;
+  const Bytes inside = message * distinct_share(model, group.size);
   if (group.domains == 1) return collective_time(all_to_all, group, inside, links);
   // Across domains a token goes once to each, to the rank of its own place there, which passes it
   // on inside; both go on at a time (DeepEP; DeepSeek-V3 report, §3.2.2).
@@ -153,7 +158,7 @@ Seconds exchange_time(const PreparedJob& job, const PlanLinks& links, Bytes mess
   GroupLinks rail = group;
   rail.size = group.domains;
   rail.ranks_per_domain = 1;
-  const Bytes across = message * distinct_share(group.domains, copies);
+  const Bytes across = message * distinct_share(model, group.domains);
   return std::max(collective_time(all_to_all, domain, inside, links),
                   collective_time(all_to_all, rail, across, links));
 }
@@ -232,11 +237,11 @@ WireUse expert_use(const PreparedJob& job, const Plan& plan, const PlanLinks& li
   const CollectiveCost cost = collective_cost(all_to_all, group, message, links.choice);
   WireUse use = wire_use(all_to_all, group, message, cost);
   if (!job.job.training.stack.deduplicated_dispatch || group.domains == 1) return use;
-  const double copies = job.job.model.experts_per_token;
+  const Transformer& model = job.job.model;
   const double ranks = group.ranks_per_domain;
   const double domains = group.domains;
-  const double inside = distinct_share(group.size, copies) * (ranks - 1) / ranks;
-  const double across = distinct_share(domains, copies) * (domains - 1) / domains;
+  const double inside = distinct_share(model, group.size) * (ranks - 1) / ranks;
+  const double across = distinct_share(model, group.domains) * (domains - 1) / domains;
   use.crossing = across / (inside + across);
   use.rate = std::min(group.inside / (1 - use.crossing), group.across_all_to_all / use.crossing);
   return use;

@@ -40,6 +40,8 @@ struct TensorTraffic {
   WireUse use;     // of the last
 };
 TensorTraffic tensor_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links);
+
+// What one layer (or the output head) communicates on one rank for one micro-batch.
 struct LayerTraffic {
   PassTraffic tensor_parallel;
   Seconds gathered;  // of its forward pass, what gathers the inputs of blocks
@@ -58,9 +60,11 @@ struct LayerTraffic {
 LayerTraffic layer_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
                            const TensorTraffic& tensor, LayerKind kind);
 
-// Of k copies of a token, what still leaves when it is sent once to each of e places, with uniform
-// routing: e·(1 − (1 − 1/e)^k) / k.
-double distinct_share(double places, double copies);
+// Of the k copies of a token, what still leaves when it is sent once to each of P places that hold
+// E/P of the experts each. A token's experts are k different ones, with uniform routing any k of E:
+// a place has none of them by C(E − E/P, k) / C(E, k), so P·(1 − C(E − E/P, k) / C(E, k)) / k
+// leave. Requires: P divides E.
+double distinct_share(const Transformer& model, int places);
 // All-to-all of k copies of each token over the expert group, `copies` bytes in all. A stack that
 // sends a token once to each place passes it on inside the domain that it reaches.
 Seconds exchange_time(const PreparedJob& job, const PlanLinks& links, Bytes copies);

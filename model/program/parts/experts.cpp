@@ -138,7 +138,7 @@ double message_elements(const Lowering& lowering, Group group) {
   const double copies = dispatched_elements(lowering);
   if (group == Group::expert_tensor) return copies * plan.expert_tensor_parallel;
   if (!lowering.training.stack.deduplicated_dispatch) return copies;
-  return copies * distinct_share(plan.expert_parallel, lowering.model.experts_per_token);
+  return copies * distinct_share(lowering.model, plan.expert_parallel);
 }
 
 void append_exchange(NetworkUnit& unit, Phase phase, const Exchange& exchange,

@@ -27,25 +27,29 @@ LayerTraffic moe_traffic(const PreparedJob& job, const Plan& plan) {
   return layer_traffic(job, plan, plan_links(job, plan), {}, {.moe = true});
 }
 
-// Eight experts on eight nodes of one rank each: nothing is left to pass on inside, and a token
-// with two experts goes to 8·(1 − (7/8)²) = 1.875 of them instead of to 2.
+// Nodes of one rank each: nothing is left to pass on inside. A token has two different ones of
+// eight experts. On eight nodes they are never on one; on four, with two experts each, they are one
+// time in seven, so that it goes to 4·(1 − C(6,2)/C(8,2)) = 13/7 of them instead of to 2.
 TEST(DeduplicatedDispatch, SendsATokenOnceToEachNode) {
   PreparedJob job = mixtral_on_h100(8);
   job.job.cluster.devices_per_node = 1;
   job.job.cluster.nvlink_domain = 1;
   job.job.cluster.inter.nics_per_node = 1;
   job = prepare(job.job);
-  const Plan plan = legal_plan(job, {.expert_parallel = 8});
-  const Seconds once = moe_traffic(job, plan).expert_parallel.forward;
-  job.job.training.stack.deduplicated_dispatch = false;
-  const Seconds every = moe_traffic(job, plan).expert_parallel.forward;
-  EXPECT_NEAR(once / every, 1.875 / 2, 2e-3);  // each message has a latency beside its bytes
+  PreparedJob every = job;
+  every.job.training.stack.deduplicated_dispatch = false;
+  for (const auto& [nodes, reached] : {std::pair{8, 2.0}, std::pair{4, 13.0 / 7}}) {
+    const Plan plan = legal_plan(job, {.expert_parallel = nodes});
+    const Seconds once = moe_traffic(job, plan).expert_parallel.forward;
+    // Each message has a latency beside its bytes.
+    EXPECT_NEAR(once / moe_traffic(every, plan).expert_parallel.forward, reached / 2, 2e-3);
+  }
 }
 
-// Two nodes with four ranks each: every other node is one, so 2·(1 − ¼) = 1.5 copies of a token in
-// all nodes, of which half crosses; without it four of seven peers of each rank are across, with 2
-// copies a token. 4,096 tokens of 4,096 elements in 16 bits, 25 GB/s a rank, of which a
-// fabric gives 85 %.
+// Two nodes with four of eight experts each: both of a token's are on one by C(4,2)/C(8,2) = 3/14,
+// so that 2·(1 − 3/14) = 11/7 copies reach all nodes, of which half crosses; without it four of
+// seven peers of each rank are across, with 2 copies a token. 4,096 tokens of 4,096 elements in 16
+// bits, 25 GB/s a rank, of which a fabric gives 85 %.
 TEST(DeduplicatedDispatch, CrossesNodesOnceAndIsPassedOnInside) {
   PreparedJob job = mixtral_on_h100(2);
   job.job.cluster.devices_per_node = 4;
@@ -54,7 +58,7 @@ TEST(DeduplicatedDispatch, CrossesNodesOnceAndIsPassedOnInside) {
   job = prepare(job.job);
   const Plan plan = legal_plan(job, {.expert_parallel = 8});
   const double token = 4096.0 * 4096 * 2;
-  const double crossing = token * 1.5 / 2 / (0.85 * 25e9);
+  const double crossing = token * 11 / 7 / 2 / (0.85 * 25e9);
   const PassTraffic exchange = moe_traffic(job, plan).expert_parallel;
   EXPECT_NEAR(exchange.backward.value() / (2 * crossing), 1, 0.03);
 }
