@@ -16,10 +16,12 @@ struct RepeatedParts {
   Flops full, core, every_second;
 };
 
-// A causal mask leaves half of the scores; a window is what a query sees already.
+// A causal mask leaves half of the scores; of a window of w keys all but the triangle that its
+// first rows do not fill, s·w − w²/2.
 double counted_share(const Operator& op, AttentionCount count) {
-  const bool halved = count == AttentionCount::causal && !op.attention.sliding;
-  return halved ? 0.5 : 1.0;
+  if (count == AttentionCount::full) return 1;
+  const AttentionShape& core = op.attention;
+  return core.sliding ? 1 - core.keys / (2 * core.queries) : 0.5;
 }
 
 LayerFlop layer_flop(const Transformer& model, const Training& training, AttentionCount count,

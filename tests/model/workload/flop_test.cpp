@@ -48,13 +48,26 @@ TEST(ModelFlop, CausalCountHalvesTheCoreOnly) {
   EXPECT_EQ(causal.head, full.head);
 }
 
-// gpt-oss at s = 4096: 12 layers see 128 keys, 12 see 4096; 2·s·keys·a·(64 + 64) FLOP each.
+// gpt-oss at s = 4096: 12 layers see 128 keys, 12 see 4096; 2·s·keys·a·(64 + 64) FLOP each. Causal,
+// a row sees 2048 keys on average, and under a window 128·(4096 − 64)/4096 = 126.
 TEST(ModelFlop, SlidingLayersCountTheirWindow) {
   const double a_key = 2.0 * 4096 * 64 * 128;
   const auto full = sequence_forward_flop(gpt_oss_20b(), modern(4096));
   EXPECT_DOUBLE_EQ(full.attention_core.value(), 12 * a_key * (128 + 4096));
   const auto causal = sequence_forward_flop(gpt_oss_20b(), modern(4096), AttentionCount::causal);
-  EXPECT_DOUBLE_EQ(causal.attention_core.value(), 12 * a_key * (128 + 2048));
+  EXPECT_DOUBLE_EQ(causal.attention_core.value(), 12 * a_key * (126 + 2048));
+}
+
+// Rows up to the window see a triangle: a window of half the sequence leaves 1/2 − 1/8 of the
+// scores, three quarters of the causal half; one of all but a key leaves all of it.
+TEST(ModelFlop, CausalCountOfAWindowGoesOverIntoThatOfTheWholeSequence) {
+  const auto core = [](int window) {
+    Transformer windowed = llama_8b();
+    windowed.sliding_window = window;
+    return sequence_forward_flop(windowed, modern(4096), AttentionCount::causal).attention_core;
+  };
+  EXPECT_DOUBLE_EQ(core(2048) / core(4096), 0.75);
+  EXPECT_NEAR(core(4095) / core(4096), 1, 1e-6);
 }
 
 // A window as long as the sequence is full attention.
