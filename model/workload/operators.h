@@ -73,8 +73,11 @@ struct AttentionShape {
   double queries = 0,
          keys = 0;  // of this rank; keys: what one query sees at most (full convention)
   double query_head_dim = 0, value_head_dim = 0;
-  bool sliding = false;  // keys is the window: causal masking saves nothing more
+  bool sliding = false;  // keys is the window, of which the first rows see a part
   double blocks = 1;     // that the keys come in, a kernel each (ring attention)
+  // Ranks that the rows of a sequence are dealt over, zig-zag: it has as many times `queries`, and
+  // what they see on average is what its rows do.
+  double context_ranks = 1;
 };
 
 // A GEMM may carry traffic beside its own: casting its inputs under a low-precision recipe (its

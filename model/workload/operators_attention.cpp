@@ -21,7 +21,8 @@ AttentionShape core_shape(const OperatorContext& context, bool sliding) {
   // A rank holds at least one KV head: they replicate when there are fewer than ranks.
   shape.kv_heads =
       model.latent_attention ? shape.heads : std::max(1.0, model.kv_heads / head_shards);
-  shape.queries = ulysses ? sequence : sequence / ranks;
+  shape.context_ranks = ulysses ? 1 : ranks;
+  shape.queries = sequence / shape.context_ranks;
   shape.keys = windowed ? model.sliding_window : sequence;
   shape.query_head_dim = query_head_dim(model);
   shape.value_head_dim = value_head_dim(model);

@@ -26,26 +26,32 @@ struct ScoreTiles {
   double of_head;      // of all rows together
 };
 
+double rows_of_sequence(const AttentionShape& a) { return a.context_ranks * a.queries; }
+
 // Causal masking leaves a triangle; a window of it a band with a triangular start. Under context
-// parallelism a rank's rows see, dealt zig-zag, their share of the whole triangle.
+// parallelism a rank's rows see, dealt zig-zag, their share of the whole.
 ScoreTiles score_tiles(const AttentionRates& rates, const AttentionShape& a) {
   const double row_tile = rates.row_tile;
   const double step = row_tile / kTile;
-  const double rows = std::ceil(a.queries / row_tile) * step;
+  const auto in_tiles = [&](double tokens) { return std::ceil(tokens / row_tile) * step; };
+  const double rows = in_tiles(a.queries);
   if (!a.sliding) {
-    const double keys = std::ceil(a.keys / row_tile) * step;
+    const double keys = in_tiles(a.keys);
     return {rows, keys, rows * (keys + step) / 2};
   }
-  const double band = std::min(rows, a.keys / kTile + rates.window_tiles);
-  return {rows, band, band * (band + step) / 2 + (rows - band) * band};
+  const double all = in_tiles(rows_of_sequence(a));
+  const double band = std::min(all, a.keys / kTile + rates.window_tiles);
+  const double of_sequence = band * (band + step) / 2 + (all - band) * band;
+  return {rows, band, of_sequence * (rows / all)};
 }
 
 // Reading or writing each of Q and O, and of K and V, once.
 Bytes query_bytes(const AttentionShape& a, double element) {
   return Bytes(2 * element * a.batch * a.queries * a.heads * mean_head_dim(a));
 }
+// Zig-zag dealing gives a rank two runs of rows, each with a window before it.
 Bytes kv_bytes(const AttentionShape& a, double element) {
-  const double keys = a.sliding ? a.queries : a.keys;
+  const double keys = a.sliding ? std::min(rows_of_sequence(a), a.queries + 2 * a.keys) : a.keys;
   return Bytes(2 * element * a.batch * keys * a.kv_heads * mean_head_dim(a));
 }
 
@@ -143,7 +149,7 @@ Seconds plain_time(const Device& device, const AttentionShape& a, const TimeOf& 
 }
 
 AttentionShape without_window(AttentionShape a) {
-  a.keys = a.queries;
+  a.keys = rows_of_sequence(a);
   a.sliding = false;
   return a;
 }
@@ -194,7 +200,7 @@ Seconds forward_time(const Device& device, const AttentionShape& a, const TimeOf
 }  // namespace
 
 std::array<double, 3> attention_coordinates(const AttentionShape& a) {
-  const double keys = a.sliding ? a.queries : a.keys;
+  const double keys = a.sliding ? rows_of_sequence(a) : a.keys;
   return {std::log2(a.queries * keys) / 2, std::log2(a.batch * a.heads),
           std::log2(a.heads / a.kv_heads)};
 }

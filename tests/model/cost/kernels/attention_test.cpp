@@ -46,6 +46,21 @@ TEST(AttentionTime, OfContextParallelRanksAddsUpToTheWhole) {
   EXPECT_NEAR(attention_time(device, Dtype::bf16, quarter, 1) / whole, 0.25, 0.01);
 }
 
+// The same under a window, of fewer keys than a rank has rows and of more; the widest is no window.
+TEST(AttentionTime, OfContextParallelRanksUnderAWindowAddsUpToTheWhole) {
+  const Device device = ideal_device();
+  for (const double keys : {4096.0, 24576.0, 65535.0}) {
+    AttentionShape whole = causal(1, 65536, 32, 32, 128);
+    whole.keys = keys;
+    whole.sliding = true;
+    AttentionShape quarter = whole;
+    quarter.queries = 16384;
+    quarter.context_ranks = 4;
+    const Seconds time = attention_time(device, Dtype::bf16, whole, 1);
+    EXPECT_NEAR(attention_time(device, Dtype::bf16, quarter, 1) / time, 0.25, 0.01) << keys;
+  }
+}
+
 TEST(AttentionTime, OfASlidingWindowGrowsWithTheWindowNotTheSequence) {
   AttentionShape window = causal(1, 65536, 32, 32, 128);
   window.keys = 4096;
