@@ -13,8 +13,8 @@ namespace trainyard {
 
 struct ExpertRouting {
   double skew = 0;
-  std::vector<double>
-      shares;  // of each expert, in any unit; the same in every layer. Empty: by skew
+  // Of each expert, in any unit; the same in every layer. Empty: by skew.
+  std::vector<double> shares;
 };
 
 // Of the experts of a layer; they sum to 1. Requires: 0 < experts_per_token <= experts.

@@ -44,9 +44,8 @@ struct StepGraph {
   std::vector<CallLoad> loads;               // of each call
   std::vector<std::int32_t> played_by;  // by device, where ranks of a stage are folded into several
   double kernel_stretch = 1;            // of compute tasks, by the spread of ranks' speeds
-  double tokens =
-      1;  // of the batch, over the plan's; and of model FLOP: where sequences are unlike
-  double flop = 1;
+  // What the batch has over what the plan's would, where sequences are unlike: tokens, model FLOP.
+  double tokens = 1, flop = 1;
   bool folded() const { return graph.folded(); }
   // Folded, with one rank for all of a stage.
   bool plays_stages() const { return folded() && played_by.empty(); }
