@@ -55,10 +55,10 @@ struct InterNode {
   double small_share = 0;
   FabricRouting routing = FabricRouting::adaptive;
   BytesPerSecond link_bandwidth;  // torus, dragonfly: of a link between switches; 0: from the NICs
-  std::vector<int>
-      dimensions;            // torus: nodes along each; empty: three, as near to a cube as it goes
-  int leaves_per_group = 0;  // dragonfly: switches of a group, all linked with each other
-  int global_links = 0;      // dragonfly: of one switch, to other groups
+  // Torus: nodes along each; empty: three, as near to a cube as it goes.
+  std::vector<int> dimensions;
+  int leaves_per_group = 0;           // dragonfly: switches of a group, all linked with each other
+  int global_links = 0;               // dragonfly: of one switch, to other groups
   std::vector<std::string> switches;  // graph
   std::vector<FabricLink> links;      // graph
 };

@@ -48,8 +48,8 @@ struct CollectiveCurve {
 // GEMM of one dtype by the tile model of model/cost/kernels/gemm.h. One rate for all shapes is the
 // special case of no fill, no rounding and equal tiles.
 struct GemmRates {
-  FlopsPerSecond
-      per_multiprocessor;     // of a 128×256 tile in its steady loop; 0: dtype not supported
+  // Of a 128×256 tile in its steady loop; 0: the dtype is not supported.
+  FlopsPerSecond per_multiprocessor;
   Seconds overhead;           // launch and tail of a kernel
   double fill = 0;            // k-elements that filling and draining a tile costs
   double memory_share = 0.8;  // of the HBM bandwidth, where memory bounds

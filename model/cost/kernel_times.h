@@ -24,9 +24,9 @@ struct GatherCover {
 // Of one micro-batch's passes, with what recomputation needs of them.
 struct KernelTimes {
   OperatorTime all;
-  Seconds attention_core_forward,
-      attention_core_backward;  // the fused kernel and the merge that ring steps hide behind
-  Seconds recomputed_core;      // forward of what selective recomputation of the core repeats
+  // The fused kernel and the merge that ring steps hide behind.
+  Seconds attention_core_forward, attention_core_backward;
+  Seconds recomputed_core;  // forward of what selective recomputation of the core repeats
   Seconds every_second_matmul;
   Seconds before_experts;                  // forward of what needs no routed experts
   Seconds shared_experts_backward;         // comes before that of routed ones

@@ -70,8 +70,8 @@ struct GemmShape {
 struct AttentionShape {
   double batch = 0;                // sequences
   double heads = 0, kv_heads = 0;  // of this rank
-  double queries = 0,
-         keys = 0;  // of this rank; keys: what one query sees at most (full convention)
+  // Of this rank; keys: what one query sees at most (full convention).
+  double queries = 0, keys = 0;
   double query_head_dim = 0, value_head_dim = 0;
   bool sliding = false;  // keys is the window, of which the first rows see a part
   double blocks = 1;     // that the keys come in, a kernel each (ring attention)

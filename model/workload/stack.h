@@ -92,8 +92,8 @@ struct StackRelease {
   std::string generation;         // of the devices that it holds for, "hopper"; empty: all
   bool latent_attention = false;  // only for networks with it
   std::string source;             // the release notes or the recipe
-  std::optional<bool>
-      moe_graphs;  // MoE layers are CUDA graphs: the host's time for them is nothing
+  // MoE layers are CUDA graphs: the host's time for them is nothing.
+  std::optional<bool> moe_graphs;
   std::optional<bool> expert_overlap;
   std::optional<bool> deduplicated_dispatch;
   std::optional<bool> expert_padding;
@@ -141,8 +141,8 @@ struct Stack {
   // The same where the vocabulary is sharded over tensor-parallel ranks; 0: no more.
   double parallel_logit_bytes = 0;
 
-  bool deduplicated_dispatch =
-      false;  // a token goes once to each rank, however many of its experts
+  // A token goes once to each rank, however many of its experts are there.
+  bool deduplicated_dispatch = false;
   // In low precision each expert's rows are padded to the GEMM's alignment by copies of their own,
   // and the padding is cut off the output by another.
   bool expert_padding = false;

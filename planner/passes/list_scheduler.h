@@ -70,8 +70,8 @@ class ListScheduler {
   Ticks send_;
   Ticks most_waited_ = 0;  // of any stage, between its passes
   std::vector<Stage> stages_;
-  std::vector<Ticks> forward_inputs_,
-      gradients_;  // [stage][micro-batch]: when they are there
+  // [stage][micro-batch]: when they are there.
+  std::vector<Ticks> forward_inputs_, gradients_;
   std::vector<std::vector<PassKind>> order_;
   std::priority_queue<Decision, std::vector<Decision>, std::greater<>> queue_;
 };

@@ -40,9 +40,9 @@ struct StageWork {
   std::array<PassTimes, kLayerKinds> each;  // of one layer of each kind, without copies
   PassTimes copies;  // of `layers`, where they wait for copies to the hosts or from them
   ExchangeTimes forward, backward, weight;  // in the forward and both backward passes
-  std::array<Seconds, kLayerKinds> before_experts,
-      before_experts_backward;  // as LayerCost has them
-  Seconds around;               // sends of a micro-batch through all stages, back to the first
+  // As LayerCost has them.
+  std::array<Seconds, kLayerKinds> before_experts, before_experts_backward;
+  Seconds around;  // sends of a micro-batch through all stages, back to the first
   int stage = 0;
   int passes_at_end = 1;  // weight gradients that end the stage's list, micro-batches
   ExchangeUse use;
