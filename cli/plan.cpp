@@ -533,8 +533,9 @@ void add_plan(CLI::App& app, Action& action) {
                             ->check(CLI::IsMember(kObjectives))
                             ->option_text("A,B");
   pareto->excludes("--objective");
-                    "order by the high end of the interval, the scenario's stragglers included; of "
-                    "the memory too that must fit");
+  command->add_flag("--robust", options->robust,
+                    "order by the high end of the interval, the scenario's stragglers included, of "
+                    "plans that fit at their memory's");
   command
       ->add_option("--confirm", options->confirm,
                    "simulate the best K and order them by what that finds")

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "cli/text/layout/columns.h"
 #include "cli/text/layout/table.h"
 #include "scenarios/sweep/results/row_json.h"
