@@ -526,16 +526,14 @@ void add_plan(CLI::App& app, Action& action) {
                                   options->pareto = names;
                                   options->objective = kObjectives.at(names[0]);
                                 },
-                                "every plan that none beats in both of two objectives; not with "
-                                "--objective")
+                                "plans that none beats in both objectives; not with --objective")
                             ->delimiter(',')
                             ->expected(2)
                             ->check(CLI::IsMember(kObjectives))
                             ->option_text("A,B");
   pareto->excludes("--objective");
   command->add_flag("--robust", options->robust,
-                    "order by the high end of the interval, the scenario's stragglers included, of "
-                    "plans that fit at their memory's");
+                    "by the intervals' high ends, of memory too; stragglers included");
   command
       ->add_option("--confirm", options->confirm,
                    "simulate the best K and order them by what that finds")

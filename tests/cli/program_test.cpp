@@ -75,7 +75,7 @@ TEST(Program, PrintsEverythingWhenThePlanDoesNotFit) {
   EXPECT_EQ(ran.status, 1) << ran.err;
   for (const char* part :
        {"where the step goes", "memory of a device", "does not fit: a device needs",
-        "the device has 80.00 GiB", "makes it fit"}) {
+        "80.00 GiB", "makes it fit"}) {
     EXPECT_NE(ran.out.find(part), std::string::npos) << part;
   }
 }
@@ -204,7 +204,7 @@ TEST(Program, ConfirmsTheBestPlansBySimulation) {
 }
 
 TEST(Program, PlansForTheBadEndOfTheInterval) {
-  const std::string file = quoted(small_scenario());
+  const std::string file = quoted(small_scenario(R"(, "planner": { "recompute": "full" })"));
   const PrintedJson usual =
       PrintedJson::parse(run_trainyard("plan --top 1 --format json " + file).out);
   const PrintedJson robust =
