@@ -427,14 +427,20 @@ int print_none_legal(const PlanOptions& options, const Question& question,
 }
 
 // Of a robust plan's memory too the high end must fit.
-void leave_room(Question& question) {
+Question with_room(Question question) {
   Job& job = question.scenario.job;
   job.cluster.memory_share = robust_memory_share(job.training.stack);
   question.job = prepare(job);
-  if (!question.scenario.unlike) return;
+  if (!question.scenario.unlike) return question;
   for (Cluster& group : question.scenario.unlike->groups) {
     group.memory_share = job.cluster.memory_share;
   }
+  return question;
+}
+
+Expected<Question> question_to_plan(const PlanOptions& options) {
+  auto question = read_question(options.file, NodeKinds::any);
+  return question && options.robust ? with_room(*std::move(question)) : std::move(question);
 }
 
 int run(const PlanOptions& options) {
@@ -447,11 +453,10 @@ int run(const PlanOptions& options) {
     }
     pinned = *std::move(parsed);
   }
-  auto question = read_question(options.file, NodeKinds::any);
+  const auto question = question_to_plan(options);
   if (!question) {
     return fail(question.error());
   }
-  if (options.robust) leave_room(*question);
   const auto checked =
       check(options, pinned, *question).and_then([&] { return check_output(options.out); });
   if (!checked) {
@@ -494,37 +499,31 @@ int run(const PlanOptions& options) {
   return print_answer(options, *question, std::move(result), pinned);
 }
 
-}  // namespace
-
-void add_plan(CLI::App& app, Action& action) {
-  CLI::App* command =
-      app.add_subcommand("plan", "the best plans for a job, and why the others lost");
-  auto options = std::make_shared<PlanOptions>();
-  command->add_option("SCENARIO", options->file, "scenario document")->required();
+void add_what_is_asked(CLI::App& command, PlanOptions& options) {
   command
-      ->add_option_function<int>(
+      .add_option_function<int>(
           "--top",
-          [options](int top) {
-            options->top = top;
-            options->top_is_given = true;
+          [&options](int top) {
+            options.top = top;
+            options.top_is_given = true;
           },
           "best plans to show")
       ->check(CLI::Range(1, 1000))
       ->type_name("N")
       ->default_str("5");
   command
-      ->add_option_function<std::string>(
+      .add_option_function<std::string>(
           "--objective",
-          [options](const std::string& name) { options->objective = kObjectives.at(name); },
+          [&options](const std::string& name) { options.objective = kObjectives.at(name); },
           "what the best plan has least of; of goodput the most")
       ->check(CLI::IsMember(kObjectives))
       ->option_text("step-time|cost|energy|memory|goodput=step-time");
   CLI::Option* pareto = command
-                            ->add_option_function<std::vector<std::string>>(
+                            .add_option_function<std::vector<std::string>>(
                                 "--pareto",
-                                [options](const std::vector<std::string>& names) {
-                                  options->pareto = names;
-                                  options->objective = kObjectives.at(names[0]);
+                                [&options](const std::vector<std::string>& names) {
+                                  options.pareto = names;
+                                  options.objective = kObjectives.at(names[0]);
                                 },
                                 "plans that none beats in both objectives; not with --objective")
                             ->delimiter(',')
@@ -532,13 +531,23 @@ void add_plan(CLI::App& app, Action& action) {
                             ->check(CLI::IsMember(kObjectives))
                             ->option_text("A,B");
   pareto->excludes("--objective");
-  command->add_flag("--robust", options->robust,
-                    "by the intervals' high ends, of memory too; stragglers included");
+  command.add_flag("--robust", options.robust,
+                   "by the intervals' high ends, of memory too; stragglers included");
   command
-      ->add_option("--confirm", options->confirm,
-                   "simulate the best K and order them by what that finds")
+      .add_option("--confirm", options.confirm,
+                  "simulate the best K and order them by what that finds")
       ->check(CLI::Range(1, 1000))
       ->type_name("K");
+}
+
+}  // namespace
+
+void add_plan(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("plan", "the best plans for a job, and why the others lost");
+  auto options = std::make_shared<PlanOptions>();
+  command->add_option("SCENARIO", options->file, "scenario document")->required();
+  add_what_is_asked(*command, *options);
   command
       ->add_option("--explain", options->explain,
                    "why not these? Long names, or tp sp cp pp vp dp ep etp mb zero")
