@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <sstream>
 #include <vector>
 
 #include "cli/text/layout/columns.h"
@@ -45,7 +47,9 @@ std::string best_in_words(const PointRow& row) {
   return text;
 }
 
-std::vector<std::string> keys_of(const std::vector<PointRow>& rows) {
+// In the order of the sweep, whose first points have the first axes.
+std::vector<std::string> keys_of(std::vector<PointRow> rows) {
+  std::ranges::sort(rows, {}, &PointRow::point);
   std::vector<std::string> keys;
   for (const PointRow& row : rows) {
     for (const auto& [key, value] : overrides_of(row)) {
@@ -68,19 +72,42 @@ std::string short_key(const std::string& key, const std::vector<std::string>& ke
   return key;
 }
 
-// Nothing of one point, which stands above, and of more keys than a line holds.
-std::string best_table(const SweepSummary& summary, const Style& style) {
-  constexpr std::size_t kMostKeys = 5, kLongestValue = 16;
-  const std::vector<std::string> keys = keys_of(summary.best);
-  if (summary.best.size() < 2 || keys.empty() || keys.size() > kMostKeys) return "";
+struct PointFigure {
+  Column column;
+  std::string (*cell)(const PointRow& row);
+};
+const PointFigure kFiguresOfPoints[] = {
+    {{"step", "s"}, [](const PointRow& row) { return number(row.figure("step_time_s")); }},
+    {{"tokens/s", "/device"},
+     [](const PointRow& row) { return number(row.figure("tokens_per_second_per_device")); }},
+    {{"MFU", "%"}, [](const PointRow& row) { return percent(row.figure("mfu")); }},
+    {{"memory", "GiB"},
+     [](const PointRow& row) {
+       return fmt::format("{:.1f}", row.figure("peak_memory_bytes") / kGiB);
+     }},
+    {{"goodput", "%"},
+     [](const PointRow& row) {
+       return std::isfinite(row.figure("goodput")) ? percent(row.figure("goodput")) : "";
+     }},
+    {{"cost", "USD/M tokens"}, [](const PointRow& row) {
+       const double tokens = row.figure("tokens_per_second") * row.figure("step_time_s");
+       const double cost = row.figure("cost_per_step_usd") / tokens;
+       return std::isfinite(cost) ? number(1e6 * cost) : "";
+     }}};
+
+bool is_known(const PointFigure& figure, const std::vector<PointRow>& rows) {
+  return std::ranges::any_of(rows, [&](const PointRow& row) { return !figure.cell(row).empty(); });
+}
+
+Table table_of(const std::vector<PointRow>& rows, const std::vector<std::string>& keys) {
+  constexpr std::size_t kLongestValue = 16;
   std::vector<Column> columns = {{"point", ""}};
   for (const std::string& key : keys) columns.push_back({short_key(key, keys), ""});
-  for (Column column : {Column{"step", "s"}, Column{"tokens/s", "/device"}, Column{"MFU", "%"},
-                        Column{"memory", "GiB"}}) {
-    columns.push_back(std::move(column));
+  for (const PointFigure& figure : kFiguresOfPoints) {
+    if (is_known(figure, rows)) columns.push_back(figure.column);
   }
   Table table(columns);
-  for (const PointRow& row : summary.best) {
+  for (const PointRow& row : rows) {
     const auto overrides = overrides_of(row);
     std::vector<std::string> cells = {count(row.point)};
     for (const std::string& key : keys) {
@@ -88,16 +115,32 @@ std::string best_table(const SweepSummary& summary, const Style& style) {
           std::ranges::find(overrides, key, [](const auto& pair) { return pair.first; });
       cells.push_back(own == overrides.end() ? "·" : elide(own->second, kLongestValue));
     }
-    cells.push_back(fmt::format("{:.3f}", row.figure("step_time_s")));
-    cells.push_back(number(row.figure("tokens_per_second_per_device")));
-    cells.push_back(percent(row.figure("mfu")));
-    cells.push_back(fmt::format("{:.1f}", row.figure("peak_memory_bytes") / kGiB));
+    for (const PointFigure& figure : kFiguresOfPoints) {
+      if (is_known(figure, rows)) cells.push_back(figure.cell(row));
+    }
     table.add_row(std::move(cells));
   }
+  return table;
+}
+
+bool fits_in_lines(const std::string& text) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (display_width(line) > kLineWidth) return false;
+  }
+  return true;
+}
+
+// Nothing of one point, which stands above, and of more keys than a line holds.
+std::string best_table(const SweepSummary& summary, const Style& style) {
+  const std::vector<std::string> keys = keys_of(summary.best);
+  if (summary.best.size() < 2 || keys.empty()) return "";
+  const std::string table = table_of(summary.best, keys).render(style);
+  if (!fits_in_lines(table)) return "";
   return fmt::format(
       "\n{}\n{}",
       style.strong(fmt::format("the best {} by {}", summary.best.size(), summary.order.label)),
-      table.render(style));
+      table);
 }
 
 }  // namespace

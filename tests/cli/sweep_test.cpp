@@ -1,4 +1,5 @@
 // trainyard sweep as its users start, stop and kill it.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(SweepCommand, SaysWhatItFound) {
   const fs::path sweep = slow_sweep();
@@ -26,6 +28,36 @@ TEST(SweepCommand, SaysWhatItFound) {
   EXPECT_EQ(json.at("answered"), 0);
   EXPECT_EQ(json.at("found"), kPoints);
   EXPECT_EQ(json.at("best").at("point"), kPoints - 1);
+  // By what orders them, under a head and a rule: the rarest failures first.
+  const std::string table = ran.out.substr(ran.out.find("the best 10 by goodput"));
+  EXPECT_THAT(table, HasSubstr("device_mtbf"));
+  EXPECT_THAT(table, HasSubstr("goodput\n"));
+  EXPECT_LT(table.find("80000 h"), table.find(fmt::format("\n{:5}  ", kPoints - 2))) << table;
+}
+
+// What a line does not hold is left to the report.
+TEST(SweepCommand, PrintsATableOfAsManyKeysAsALineHolds) {
+  const auto printed = [](const std::string& keys) {
+    const fs::path sweep = write_scratch("keys.json", fmt::format(R"({{ "trainyard": "sweep/1",
+        "scenario": {{ "model": "llama-3.1-8b", "cluster": {{ "node": "dgx-h100-80gb", "nodes": 1 }},
+          "training": {{ "global_batch": 32, "sequence_length": 4096 }},
+          "plan": {{ "tensor_parallel": 2, "recompute": "full" }} }},
+        "combine": "one-at-a-time", "vary": [{}] }})",
+                                                                  keys));
+    return run_trainyard(
+               sweep_command(sweep, scratch_folder() / fmt::format("{}.sqlite", keys.size())))
+        .out;
+  };
+  const std::string few = R"({ "key": "plan.tensor_parallel", "values": [4] },
+                             { "key": "plan.zero_stage", "values": [2] })";
+  const std::string two = printed(few);
+  EXPECT_THAT(two, HasSubstr("point  tensor_parallel  zero_stage "));
+  EXPECT_THAT(two, HasSubstr("0                ·           · "));  // as the scenario has it
+  const std::string many = printed(few + R"(, { "key": "training.global_batch", "values": [64] },
+      { "key": "training.sequence_length", "values": [2048] },
+      { "key": "plan.sequence_parallel", "values": [false] })");
+  EXPECT_THAT(many, HasSubstr("best   "));
+  EXPECT_THAT(many, Not(HasSubstr("the best")));
 }
 
 TEST(SweepCommand, KilledLosesThePointsInFlightAloneAndContinues) {
