@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "model/cluster/topology.h"
+#include "model/cost/messages/traffic.h"
 #include "model/plan/process_groups.h"
 
 namespace trainyard {
@@ -23,20 +24,24 @@ bool same_layer_groups(const ProcessGroups& a, const ProcessGroups& b) {
 }
 
 // Links are asked for where groups differ alone: on a routed fabric those of a new shape take long.
-bool same_links(const PreparedJob& job, const ProcessGroups& a, const ProcessGroups& b) {
+// Where stages lie to the domains in unlike ways, each has its own links: the shapes must agree.
+bool same_links(const PreparedJob& job, bool stages_alike, const ProcessGroups& a,
+                const ProcessGroups& b) {
   constexpr std::array kGroups = {
       &ProcessGroups::tensor,         &ProcessGroups::context,       &ProcessGroups::pipeline,
       &ProcessGroups::dense_gradient, &ProcessGroups::dense_shard,   &ProcessGroups::dense_replica,
       &ProcessGroups::expert,         &ProcessGroups::expert_tensor, &ProcessGroups::expert_data};
   return std::ranges::all_of(kGroups, [&](GroupShape ProcessGroups::*member) {
     const GroupShape one = a.*member, other = b.*member;
-    return same_shape(one, other) || group_links(job.tiers, one) == group_links(job.tiers, other);
+    return same_shape(one, other) ||
+           (stages_alike && group_links(job.tiers, one) == group_links(job.tiers, other));
   });
 }
 
-bool same_everywhere(const PreparedJob& job, const PlacedRanks& a, const PlacedRanks& b) {
-  return std::ranges::equal(a, b, [&job](const ProcessGroups& one, const ProcessGroups& other) {
-    return same_links(job, one, other);
+bool same_everywhere(const PreparedJob& job, bool stages_alike, const PlacedRanks& a,
+                     const PlacedRanks& b) {
+  return std::ranges::equal(a, b, [&](const ProcessGroups& one, const ProcessGroups& other) {
+    return same_links(job, stages_alike, one, other);
   });
 }
 
@@ -61,11 +66,12 @@ std::vector<PlacementClass> placement_classes(const PreparedJob& job,
   for (const std::size_t index : indices) {
     plan.rank_order = all[index].rank_order;
     PlacedRanks placed = placed_ranks(plan, parts);
+    const bool alike = stages_lie_alike(job, plan);
     const auto same_collective = [&](std::size_t other) {
       return all[other].collective == all[index].collective;
     };
     const bool known = std::ranges::any_of(seen, [&](const auto& other) {
-      return same_collective(other.first) && same_everywhere(job, other.second, placed);
+      return same_collective(other.first) && same_everywhere(job, alike, other.second, placed);
     });
     if (known) continue;
     const auto like = std::ranges::find_if(seen, [&](const auto& other) {

@@ -18,6 +18,13 @@ struct GroupShape {
   friend bool operator==(const GroupShape&, const GroupShape&) = default;
 };
 
+// Ranks in a row: those of a stage, where the pipeline is the outermost dimension.
+struct RankRange {
+  int first = 0;
+  int count = 0;  // 0: all ranks of the cluster
+  friend bool operator==(const RankRange&, const RankRange&) = default;
+};
+
 inline bool is_one_run(GroupShape group) { return group.run == 0 || group.run == group.size; }
 
 // Members of a group in every aligned block of so many ranks.

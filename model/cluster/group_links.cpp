@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "model/cluster/crowding.h"
@@ -34,10 +35,11 @@ bool shares_unlike(const FabricTiers& tiers, GroupShape group) {
 }
 
 // Nothing: the tiers know it all.
-const GroupRates* counted_rates(const FabricTiers& tiers, GroupShape group, int members) {
+const GroupRates* counted_rates(const FabricTiers& tiers, GroupShape group, int members,
+                                RankRange among) {
   if (tiers.routed != nullptr) return &tiers.routed->rates(group, members);
   if (tiers.straddling == nullptr || !shares_unlike(tiers, group)) return nullptr;
-  return tiers.straddling->rates(group, members);
+  return tiers.straddling->rates(group, members, among);
 }
 
 // What subtrees and NICs let pass.
@@ -96,12 +98,9 @@ Crowding crowding_of(const FabricTiers& tiers, GroupShape group, const GroupRate
   return crowding(longer(*counted->times, above), links);
 }
 
-}  // namespace
-
-GroupLinks group_links(const FabricTiers& tiers, GroupShape group) {
+// Of members that are all in one domain, or `members` in each of several.
+GroupLinks links_inside(const FabricTiers& tiers, int size, int members) {
   GroupLinks links;
-  const int size = group.size;
-  const int members = tiers.tiers.empty() ? size : members_within(group, tiers.tiers.front().ranks);
   links.size = size;
   links.ranks_per_domain = members;
   links.domains = size / members;
@@ -110,9 +109,16 @@ GroupLinks group_links(const FabricTiers& tiers, GroupShape group) {
   links.inside_latency = tiers.inside_latency;
   links.switched = tiers.switched;
   links.one_link = tiers.one_link;
+  return links;
+}
+
+GroupLinks links_among(const FabricTiers& tiers, GroupShape group, RankRange among) {
+  const int size = group.size;
+  const int members = tiers.tiers.empty() ? size : members_within(group, tiers.tiers.front().ranks);
+  GroupLinks links = links_inside(tiers, size, members);
 
   const bool leaves = members < size;
-  const GroupRates* counted = leaves ? counted_rates(tiers, group, members) : nullptr;
+  const GroupRates* counted = leaves ? counted_rates(tiers, group, members, among) : nullptr;
   const bool straddling = counted != nullptr && shares_unlike(tiers, group);
   Passed passed = passed_by_tiers(tiers, group, straddling, links);
   if (straddling) {
@@ -127,6 +133,29 @@ GroupLinks group_links(const FabricTiers& tiers, GroupShape group) {
   links.small_latency = tiers.small_latency;
   links.small_share = tiers.small_share;
   links.crowding = crowding_of(tiers, group, counted, straddling, links);
+  return links;
+}
+
+}  // namespace
+
+GroupLinks group_links(const FabricTiers& tiers, GroupShape group) {
+  return links_among(tiers, group, {});
+}
+
+GroupLinks group_links(const FabricTiers& tiers, GroupShape group, RankRange among) {
+  if (tiers.tiers.empty()) return links_among(tiers, group, {});
+  const int ranks = tiers.tiers.front().ranks;
+  among.first %= ranks;  // every domain is as the first one
+  if (among.first + among.count > ranks) {
+    const GroupLinks links = links_among(tiers, group, among);
+    if (std::isfinite(links.across.value())) return links;  // else no group leaves its domain
+  }
+  GroupLinks links = links_inside(tiers, group.size, group.size);
+  const double unlimited = std::numeric_limits<double>::infinity();
+  links.across = links.passing = links.across_all_to_all = BytesPerSecond(unlimited);
+  links.way_out = tiers.tiers.front().way_out;
+  links.small_latency = tiers.small_latency;
+  links.small_share = tiers.small_share;
   return links;
 }
 

@@ -1,15 +1,13 @@
-// The rates of group shapes that were counted once: a list that only grows, at its head, so that
-// threads read it while others add.
+// The rates of groups that were counted once, by what describes the groups: a list that only grows,
+// at its head, so that threads read it while others add.
 #pragma once
 
 #include <atomic>
 #include <memory>
 
-#include "model/cluster/group.h"
-
 namespace trainyard {
 
-template <typename Rates>
+template <typename Key, typename Rates>
 class KnownRates {
  public:
   KnownRates() = default;
@@ -23,15 +21,15 @@ class KnownRates {
   KnownRates& operator=(const KnownRates&) = delete;
 
   // Null: not known.
-  const Rates* find(GroupShape shape) const {
+  const Rates* find(const Key& key) const {
     for (const Known* known = head_.load(); known != nullptr; known = known->next) {
-      if (known->shape == shape) return &known->rates;
+      if (known->key == key) return &known->rates;
     }
     return nullptr;
   }
   // Of two threads that add the same both are kept.
-  const Rates& add(GroupShape shape, const Rates& rates) {
-    auto fresh = std::make_unique<Known>(Known{shape, rates, head_.load()});
+  const Rates& add(const Key& key, const Rates& rates) {
+    auto fresh = std::make_unique<Known>(Known{key, rates, head_.load()});
     while (!head_.compare_exchange_weak(fresh->next, fresh.get())) {
     }
     return fresh.release()->rates;  // the list has it now
@@ -39,7 +37,7 @@ class KnownRates {
 
  private:
   struct Known {
-    GroupShape shape;
+    Key key;
     Rates rates;
     Known* next = nullptr;
   };

@@ -104,14 +104,15 @@ std::vector<GroupRouter::Nic> GroupRouter::nics_of(Ranks ranks) const {
   return all;
 }
 
-// The groups of that shape that share out the cluster; what is left over at its end has none.
-GroupRouter::Siblings GroupRouter::siblings(GroupShape shape) const {
+// The groups of that shape that share out these ranks; what is left over at their end has none.
+GroupRouter::Siblings GroupRouter::siblings(GroupShape shape, RankRange among) const {
   const int run = shape.run == 0 ? shape.size : shape.run;
   const int last = (run - 1) * shape.stride + (shape.size - 1) / run * shape.jump;
-  std::vector<bool> taken(static_cast<std::size_t>(devices_));
+  const int end = among.count == 0 ? devices_ : among.first + among.count;
+  std::vector<bool> taken(static_cast<std::size_t>(end));
   std::vector<int> ranks;
-  ranks.reserve(static_cast<std::size_t>(devices_));
-  for (int first = 0; first + last < devices_; ++first) {
+  ranks.reserve(static_cast<std::size_t>(end - among.first));
+  for (int first = among.first; first + last < end; ++first) {
     if (taken[static_cast<std::size_t>(first)]) continue;
     for (int i = 0; i < shape.size; ++i) {
       ranks.push_back(first + i % run * shape.stride + i / run * shape.jump);
@@ -179,9 +180,9 @@ bool GroupRouter::fold_link(std::int32_t link, std::int32_t first) {
          capacities_[static_cast<std::size_t>(first)];
 }
 
-GroupRates GroupRouter::compute(GroupShape shape, int members) {
+GroupRates GroupRouter::compute(GroupShape shape, int members, RankRange among) {
   straddling_ = unlike_nics_ || straddles(shape, ranks_per_domain_);
-  Siblings groups = siblings(shape);
+  Siblings groups = siblings(shape, among);
   fold(groups);
   for (std::size_t i = 0; i < groups.count(); ++i) send_ring(groups[i]);
   GroupRates rates{.ring = rate(1, finish()), .passing = {}, .all_to_all = {}, .times = {}};

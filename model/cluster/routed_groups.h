@@ -46,8 +46,8 @@ class GroupRouter {
   // Requires: as Routes; `tiers` of the cluster, with one at least.
   GroupRouter(const Cluster& cluster, const TopologyGraph& graph, const FabricTiers& tiers);
 
-  // `members`: of the group in each domain.
-  GroupRates compute(GroupShape shape, int members);
+  // `members`: of the group in each domain. `among`: the ranks whose groups talk at once.
+  GroupRates compute(GroupShape shape, int members, RankRange among = {});
 
  private:
   using Ranks = std::span<const int>;
@@ -71,7 +71,7 @@ class GroupRouter {
   int domain_of(int rank) const { return rank / ranks_per_domain_; }
   std::span<const Nic> nics_of(int rank) const;
   std::vector<Nic> nics_of(Ranks ranks) const;
-  Siblings siblings(GroupShape shape) const;
+  Siblings siblings(GroupShape shape, RankRange among) const;
   void fold(Siblings& groups);
   bool fold_links(const TorusSymmetry& symmetry);
   bool fold_switch(int node, int first);
@@ -151,7 +151,7 @@ class RoutedGroups {
  private:
   const GroupRouter router_;
   std::atomic<GroupRouter*> idle_ = nullptr;  // a copy that nobody computes with
-  KnownRates<GroupRates> known_;
+  KnownRates<GroupShape, GroupRates> known_;
 };
 
 }  // namespace trainyard

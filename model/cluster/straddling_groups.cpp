@@ -56,6 +56,13 @@ std::optional<Counted> counted(GroupShape shape, int ranks, int devices) {
   return Counted{shape, static_cast<int>(all)};
 }
 
+// These ranks alone; they have one group at least.
+std::optional<Counted> counted_among(GroupShape shape, RankRange among, int ranks) {
+  const int end = among.first + among.count;
+  if (end > StraddlingGroups::kMostRanks) return std::nullopt;
+  return Counted{shape, (end + ranks - 1) / ranks};
+}
+
 }  // namespace
 
 bool straddles(GroupShape group, int ranks) {
@@ -72,16 +79,17 @@ StraddlingGroups::StraddlingGroups(Cluster cluster, const FabricTiers& tiers)
   cluster_.inter.routing = FabricRouting::adaptive;
 }
 
-const GroupRates* StraddlingGroups::rates(GroupShape shape, int members) {
-  if (const GroupRates* known = known_.find(shape)) return known;
+const GroupRates* StraddlingGroups::rates(GroupShape shape, int members, RankRange among) {
+  if (const GroupRates* known = known_.find({shape, among})) return known;
   const int ranks = tiers_.tiers.front().ranks;
-  const auto found = counted(shape, ranks, tiers_.devices);
+  const auto found =
+      among.count == 0 ? counted(shape, ranks, tiers_.devices) : counted_among(shape, among, ranks);
   if (!found) return nullptr;
   Cluster part = cluster_;
   part.nodes = found->domains * ranks / cluster_.devices_per_node;
   part.inter.nodes_per_leaf = part.nodes;
   GroupRouter router(part, make_topology(part), tiers_);
-  return &known_.add(shape, router.compute(found->shape, members));
+  return &known_.add({shape, among}, router.compute(found->shape, members, among));
 }
 
 }  // namespace trainyard

@@ -27,14 +27,20 @@ class StraddlingGroups {
   // Requires: `tiers` are those of the cluster and have one.
   StraddlingGroups(Cluster cluster, const FabricTiers& tiers);
 
-  // Null: it repeats too late, and no smaller one stands for it. Requires: straddles(), or that
-  // NICs are unlike.
-  const GroupRates* rates(GroupShape shape, int members);
+  // With all groups of the shape among these ranks talking at once. Null: the shape repeats too
+  // late, and no smaller one stands for it. Requires: straddles(), or that NICs are unlike;
+  // `among` begins in the first domain, or is all ranks.
+  const GroupRates* rates(GroupShape shape, int members, RankRange among = {});
 
  private:
   Cluster cluster_;  // its nodes on one leaf
   FabricTiers tiers_;
-  KnownRates<GroupRates> known_;
+  struct Place {
+    GroupShape shape;
+    RankRange among;
+    friend bool operator==(const Place&, const Place&) = default;
+  };
+  KnownRates<Place, GroupRates> known_;
 };
 
 }  // namespace trainyard

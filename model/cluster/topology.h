@@ -119,5 +119,9 @@ FabricTiers fabric_tiers(const Cluster& cluster);
 // algorithms have blocks of as many members as every part of a group is made of (their greatest
 // common divisor). So it is where a node's devices have unlike NICs. That too is the second call.
 GroupLinks group_links(const FabricTiers& tiers, GroupShape group);
+// The same where the groups of that shape among these ranks talk and all other ranks are silent.
+// On a routed fabric the others talk too, unless these ranks lie in one domain. Requires: the range
+// is shared out by groups of that shape.
+GroupLinks group_links(const FabricTiers& tiers, GroupShape group, RankRange among);
 
 }  // namespace trainyard

@@ -23,16 +23,20 @@ struct SharedCosts {
   StageCosts layers;
   ExchangeUse use;
   PipelineSends sends;
-  PricedMessages prices;
+  PricedMessages prices;  // of `links`
+  bool stages_lie_alike;
 };
 
 SharedCosts shared_costs(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
                          const KernelTimeTable* table) {
   const TensorTraffic tensor = tensor_traffic(job, plan, links);
   SharedCosts shared{
-      links, stage_costs(job, plan, links, tensor, table),
+      links,
+      stage_costs(job, plan, links, tensor, table),
       plan.overlap.data_parallel ? exchange_use(job, plan, links, tensor) : ExchangeUse{},
-      pipeline_sends(job, plan, links), PricedMessages(links)};
+      pipeline_sends(job, plan, links),
+      PricedMessages(links),
+      stages_lie_alike(job, plan)};
   add_second_gathers(plan, shared.layers);
   return shared;
 }
@@ -98,12 +102,20 @@ void add_end(const LayerCost& end, double share, StageEstimate& stage) {
   stage.passes.add(end.passes(), share);
 }
 
+DataParallelCost data_parallel_cost(const PreparedJob& job, const Plan& plan, SharedCosts& shared,
+                                    const StageParameters& held, const StageWork& work) {
+  if (shared.stages_lie_alike) {
+    return data_parallel_cost(job, plan, shared.links, held, work, shared.prices);
+  }
+  return data_parallel_cost(job, plan, stage_links(job, plan, shared.links, work.stage), held,
+                            work);
+}
+
 // Parameters' traffic of every micro-batch that compute waits for.
-PassTimes blocking_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
-                           const StageParameters& held, const StageWork& work,
-                           PricedMessages& prices) {
+PassTimes blocking_traffic(const PreparedJob& job, const Plan& plan, SharedCosts& shared,
+                           const StageParameters& held, const StageWork& work) {
   if (plan.overlap.data_parallel || plan.held_zero_stage() < 2) return {};
-  return data_parallel_cost(job, plan, links, held, work, prices).microbatch;
+  return data_parallel_cost(job, plan, shared, held, work).microbatch;
 }
 
 EndPasses end_passes(const StageParameters& held, const UnitPasses& units, double share) {
@@ -186,6 +198,7 @@ StageEnds fill_stage(const PreparedJob& job, const Plan& plan, SharedCosts& shar
   const double share = static_cast<double>(shape.chunks) / chunks_held(shape);
   stage = {};
   StageWork work;
+  work.stage = static_cast<int>(index);
   const Recompute recompute = recompute_of(plan, static_cast<int>(index));
   const RepeatedOnStage repeated = repeated_on_stage(job, plan, held, static_cast<int>(index));
   units.layers = add_layers(costs, held, repeated, share, stage, work);
@@ -207,16 +220,14 @@ StageEnds fill_stage(const PreparedJob& job, const Plan& plan, SharedCosts& shar
     const Bytes activations = activations_sent_away(plan, costs, held, recompute);
     offload = offload_copies(job, plan, held, activations);
     copies = add_offload(offload, share, end_passes(held, units, share),
-                         blocking_traffic(job, plan, shared.links, held, work, shared.prices),
-                         stage, work);
+                         blocking_traffic(job, plan, shared, held, work), stage, work);
   }
   work.use = shared.use;
-  work.stage = static_cast<int>(index);
   if (plan.overlap.pipeline && shape.route == Route::loop) {
     work.around = shared.sends.around(plan.pipeline_parallel);
   }
   work.passes_at_end = plan.schedule->weight_gradients_at_end(shape, static_cast<int>(index));
-  const auto data = data_parallel_cost(job, plan, shared.links, held, work, shared.prices);
+  const auto data = data_parallel_cost(job, plan, shared, held, work);
   work.layers.add(data.microbatch);
   copies.step.start += copies_of_first_passes(offload, plan, work.stage, share, work.layers);
   add_sends(job.job, plan, shared.sends, static_cast<int>(index), stage);
@@ -266,8 +277,9 @@ bool repeats_by_order(const PreparedJob& job, const Plan& plan, Recompute recomp
 
 // Between the ends of a pipeline most stages hold the same layers and send over the same links:
 // only their activations differ.
-bool repeats_previous(const PreparedJob& job, const Plan& plan, const PipelineSends& sends,
+bool repeats_previous(const PreparedJob& job, const Plan& plan, const SharedCosts& shared,
                       const Estimate& out, std::size_t index) {
+  if (!shared.stages_lie_alike) return false;
   const auto stage = static_cast<int>(index);
   if (index <= 1 || index + 1 >= out.stages.size() || differs_by_place(plan)) return false;
   const StageParameters& own = out.held[index];
@@ -281,7 +293,7 @@ bool repeats_previous(const PreparedJob& job, const Plan& plan, const PipelineSe
   const PipelineShape shape = pipeline_shape(plan);
   const auto splits = [&](int of) { return plan.schedule->chunks_between_halves(shape, of) > 0; };
   const auto sent = [&](int by) {
-    return sends_in_passes(job.job.training.stack, plan, sends, by).total();
+    return sends_in_passes(job.job.training.stack, plan, shared.sends, by).total();
   };
   return splits(stage) == splits(stage - 1) && sent(stage) == sent(stage - 1);
 }
@@ -296,7 +308,7 @@ StepEnds fill_stages(const PreparedJob& job, const Plan& plan, SharedCosts& shar
   for (std::size_t i = 0; i < out.stages.size(); ++i) {
     StageEstimate& stage = out.stages[i];
     const auto index = static_cast<int>(i);
-    const bool repeats = repeats_previous(job, plan, shared.sends, out, i);
+    const bool repeats = repeats_previous(job, plan, shared, out, i);
     if (repeats) {
       stage = out.stages[i - 1];
       fill_activations(job, plan, shared.layers, out.held[i], index, stage.memory);

@@ -48,7 +48,8 @@ const ParameterTraffic& TrafficFloors::least_traffic(const Plan& plan,
   for (const Placement* placement : placements_) {
     placed.rank_order = placement->rank_order;
     placed.collective = placement->collective;
-    const PlanLinks links = estimator_.links(placed);
+    PlanLinks links = estimator_.links(placed);
+    if (!stages_lie_alike(job_, placed)) links = stage_links(job_, placed, links, 0);
     found.least = least(found.least, parameter_traffic(job_, placed, links, first));
   }
   known_.push_back(found);

@@ -154,7 +154,8 @@ void Worker::bound_degrees(std::size_t index) {
     }
     auto look = bounds_.look(degrees, ranges[i], shared_.options.base);
     if (!look) {
-      count(plans);  // none is legal
+      counts.illegal += plans;
+      count(plans);
       continue;
     }
     const PlanBound bound = bounds_.bound(degrees, ranges[i], *std::move(look));

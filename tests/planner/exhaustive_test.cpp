@@ -559,6 +559,21 @@ TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsOfNamedOrders) {
   }
 }
 
+// Stages of three ranks on nodes of four, of which the first lies in one node and the second in
+// two.
+TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsOfStagesThatLieInUnlikeWays) {
+  RandomJobs drawn(23);
+  for (int i = 0; i < random_cases(6); ++i) {
+    Job job = with_placements(drawn.next(), i);
+    job.cluster.devices_per_node = job.cluster.nvlink_domain = job.cluster.inter.nics_per_node = 4;
+    job.cluster.nodes = 3;
+    job.training.global_batch = 12;
+    expect_the_same(prepare(job), Objective::step_time, i,
+                    {.pipelines = {2, 4}, .zero_stages = {1, 2, 3}});
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
 // Where no backward pass is split, bounds know more of a pipeline.
 void expect_the_same_of_whole_backward_passes(int scenarios) {
   constexpr Objective kObjectives[] = {Objective::step_time, Objective::energy, Objective::cost};

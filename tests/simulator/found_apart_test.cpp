@@ -224,5 +224,15 @@ TEST(FoundApart, GroupsThatLeaveTheirNodesShareItsInsideToo) {
   EXPECT_NEAR(estimate_over_simulation(job, request), 1, 0.07);
 }
 
+// Of stages of six ranks on nodes of eight the first reduces within its node, of fourteen by three
+// NICs a group where others have one. With the links of the stages that have least 4 and 6 % apart.
+TEST(FoundApart, StagesThatStraddleNodesInUnlikeWaysReduceOverTheirOwnLinks) {
+  for (const int nodes : {3, 7}) {
+    const PreparedJob job = llama_8b_on_h100(nodes, nodes * 16);
+    const PlanRequest request{.tensor_parallel = 2, .pipeline_parallel = 4, .micro_batch = 1};
+    EXPECT_NEAR(estimate_over_simulation(job, request), 1, 0.02) << nodes;
+  }
+}
+
 }  // namespace
 }  // namespace trainyard

@@ -184,6 +184,27 @@ PlanLinks plan_links(const PreparedJob& job, const Plan& plan) {
   return out;
 }
 
+bool stages_lie_alike(const PreparedJob& job, const Plan& plan) {
+  if (plan.pipeline_parallel == 1 || job.tiers.tiers.empty()) return true;
+  const int in_domain = job.tiers.tiers.front().ranks;
+  const int of_stage = plan.devices() / plan.pipeline_parallel;
+  const bool in_rows = process_groups(plan).pipeline.stride != of_stage;  // others' between them
+  return in_rows || in_domain % of_stage == 0 || of_stage % in_domain == 0;
+}
+
+PlanLinks stage_links(const PreparedJob& job, const Plan& plan, PlanLinks links, int stage) {
+  const ProcessGroups groups = process_groups(plan);
+  const int of_stage = plan.devices() / plan.pipeline_parallel;
+  const auto own = [&](GroupShape shape) {
+    return group_links(job.tiers, shape, {stage * of_stage, of_stage});
+  };
+  links.dense_gradient = own(groups.dense_gradient);
+  links.dense_shard = own(groups.dense_shard);
+  links.dense_replica = own(groups.dense_replica);
+  links.expert_data = own(groups.expert_data);
+  return links;
+}
+
 Seconds collective_time(CollectiveOperation operation, const GroupLinks& links, Bytes message,
                         const PlanLinks& plan) {
   return collective_time(operation, links, message, plan.choice);

@@ -23,6 +23,16 @@ struct PlanLinks {
 };
 PlanLinks plan_links(const PreparedJob& job, const Plan& plan);
 
+// Whether the groups of every stage lie to the NVLink domains as those of every other stage do: not
+// where stages of 6 ranks follow each other on nodes of 8, of which the first lies in one node and
+// the second in two.
+bool stages_lie_alike(const PreparedJob& job, const Plan& plan);
+// `links` of the plan, but with the groups over which this stage's gradients are reduced and its
+// weights gathered as they lie to the domains. Stages do this at the ends of a step, one after the
+// other: only the stage's own groups talk. (In all other groups stages talk at once, and the
+// slowest one sets the pace.) Requires: stages do not lie alike.
+PlanLinks stage_links(const PreparedJob& job, const Plan& plan, PlanLinks links, int stage);
+
 // Time of a collective over one of the plan's groups.
 Seconds collective_time(CollectiveOperation operation, const GroupLinks& links, Bytes message,
                         const PlanLinks& plan);

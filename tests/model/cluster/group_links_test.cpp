@@ -137,6 +137,31 @@ TEST(GroupLinks, OfNicsThatAreDealtUnevenlyHaveTheFewest) {
   EXPECT_DOUBLE_EQ(ring_of(nodes_with_nics(4, 10), {1, 32}), 10 * kNic);
 }
 
+// Stages of six ranks on nodes of eight, two tensor-parallel ranks each: the data-parallel groups
+// of the first lie in a node, of those of the second one member of three lies in another.
+TEST(GroupLinks, AmongTheRanksOfOneStageAreThoseOfItsOwnGroups) {
+  const FabricTiers tiers = tiers_of(nodes_with_nics(3, 8));
+  const GroupShape every_second{2, 3};
+  const GroupLinks first = group_links(tiers, every_second, {0, 6});
+  EXPECT_EQ(first.domains, 1);
+  EXPECT_EQ(first.ranks_per_domain, 3);
+  EXPECT_DOUBLE_EQ(first.inside.value(), 450e9);
+  const GroupLinks second = group_links(tiers, every_second, {6, 6});
+  EXPECT_EQ(second.domains, 3);
+  EXPECT_DOUBLE_EQ(second.across.value(), kNic);
+  EXPECT_EQ(group_links(tiers, every_second, {18, 6}), first);  // ranks 18 to 23: node 2
+}
+
+// Fourteen ranks on nodes of eight: 0, 2, 4 and 6 send to 8, 10 and 12 by four NICs, of which three
+// receive. Of the second stage 14 is alone in its node.
+TEST(GroupLinks, AmongTheRanksOfOneStageHaveTheNicsOfItsOwnParts) {
+  const FabricTiers tiers = tiers_of(nodes_with_nics(7, 8));
+  const GroupShape every_second{2, 7};
+  EXPECT_DOUBLE_EQ(group_links(tiers, every_second, {0, 14}).across.value(), 3 * kNic);
+  EXPECT_DOUBLE_EQ(group_links(tiers, every_second, {14, 14}).across.value(), kNic);
+  EXPECT_DOUBLE_EQ(group_links(tiers, every_second).across.value(), kNic);
+}
+
 // Of 3·5,001 ranks 4,096 are too few to see how they repeat: groups of three fewer steps that end
 // at the same place of a node have the same NICs.
 TEST(GroupLinks, OfManyRanksThatStraddleAreThoseOfFewer) {
