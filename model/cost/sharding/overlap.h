@@ -1,9 +1,12 @@
 // Communication of a stage's parameters beside its passes, unit by unit (embedding, layers, head):
-// what is left of it where a pass ends, how late it makes one, and what both lose where they use
-// the same links. Each unit's message waits for those before it, as on one stream of a library.
+// what is left of it where a pass ends, how late it makes a pass, and what both lose where they use
+// the same links. Every message waits for those before it, as on one stream of a library.
 //
-// Assumes layers of equal work (others: model/cost/sharding/unlike_units.h). Links that are shared
-// go to both at equal rates (max-min fairness, as in simulator/network/flow_network.h).
+// Example, ZeRO-3: layers of 10 ms whose gathers take 4 ms. Each gather is hidden beside the layer
+// before; only the first one shows. If gathers take 12 ms, each layer waits 2 ms besides.
+//
+// Assumes layers of equal work (others: model/cost/sharding/unlike_units.h). Shared links go to
+// both at equal rates (max-min fairness, as in simulator/network/flow_network.h).
 #pragma once
 
 #include <algorithm>
@@ -16,16 +19,16 @@ namespace trainyard {
 
 struct PassUnit {
   Seconds work;
-  Seconds gather, reduce;  // its messages, in the time of the pass beside them
+  Seconds gather, reduce;  // its messages: seconds of the pass in which they get done beside it
 };
 
 // The units of one chunk in the order of a pass.
 struct UnitSequence {
-  PassUnit first, layer, last;  // an end that the chunk does not have: nothing of all
+  PassUnit first, layer, last;  // an end that the chunk does not have: all zero
   int layers = 0;
   bool has_first = false, has_last = false;
 
-  // `visit` takes a unit and how many of it follow each other.
+  // Calls `visit(unit, count)` for each run of `count` equal units.
   template <typename Visit>
   void for_each(Visit visit) const {
     if (has_first) visit(first, 1);
@@ -34,23 +37,25 @@ struct UnitSequence {
   }
 };
 
-// The same in the order of a pass the other way.
+// The same units in the order of a pass the other way.
 inline UnitSequence backwards(UnitSequence units) {
   std::swap(units.first, units.last);
   std::swap(units.has_first, units.has_last);
   return units;
 }
 
-// Reductions begin where their unit ends. What is left of them, and of `before`, at the end.
+// Reductions still to do when the pass has ended, where each may begin when its unit has ended.
+// `before`: reductions that were left when the pass began.
 Seconds left_of_reductions(const UnitSequence& units, Seconds before = Seconds(0));
 
-// All gathers begin with the pass, `before` ahead of them.
+// How late passes are whose gathers are all asked for at their beginning and come one after
+// another, `before` ahead of the first.
 class GathersAhead {
  public:
   explicit GathersAhead(Seconds before) : gathered_(before) {}
   void pass(const UnitSequence& units);
   void other_work(Seconds time) { worked_ += time; }
-  // Both so many times in turn.
+  // pass(units), then other_work(other), so many times.
   void pass_in_turn(int times, const UnitSequence& units, Seconds other);
   Seconds late() const { return late_; }
 
@@ -58,8 +63,8 @@ class GathersAhead {
   Seconds gathered_, worked_, late_;
 };
 
-// What a pass shows of its messages, and the part of it that stands before its first unit and
-// behind its last: a stage that waits for another one shows nothing of that.
+// Exposed messages of a pass, and the part of them before its first unit and behind its last. A
+// stage that waits for another one anyway does not show the latter.
 struct ShownInPass {
   Seconds all, at_ends;
   ShownInPass& operator+=(ShownInPass other) {
@@ -70,15 +75,15 @@ struct ShownInPass {
 };
 ShownInPass operator*(double times, ShownInPass shown);
 
-// Each unit's gather runs beside the unit before it, behind the reductions of the one before that;
-// no unit begins before the reduction of the unit before the last one has ended, and the pass ends
-// with its last reduction.
+// A unit's gather runs beside the unit before it, behind the reduction of the unit before that one;
+// a unit begins when its gather has ended, and the pass ends with its last reduction.
 ShownInPass shown_in_pass(const UnitSequence& units);
 
-// Exchanges of a pass, by the group that makes them.
+// Exposed exchanges of a pass, by the group that makes them.
 struct ExchangeTimes {
   Seconds tensor, context, expert;
-  // Of a ring, not among those: what the pass's blocks hide, and how much longer those are.
+  // Not among those: messages of ring attention that its blocks hide, and how much longer than
+  // these messages the blocks are.
   Seconds ring_hidden, ring_spare;
   Seconds total() const { return tensor + context + expert; }
 };
@@ -93,10 +98,11 @@ struct DataTraffic {
   const GroupLinks& group;
   WireUse use;
 };
-// How many times longer a message of the group takes while that goes on beside it.
+// How many times as long a message of `group`, which uses links as `use` says, takes while `data`
+// goes on beside it.
 double stretched_beside(const DataTraffic& data, const GroupLinks& group, const WireUse& use);
-// A pass of `time`, its exchanges included, whose kernels lose `slowdown` of their pace to
-// communication of the group `data`.
+// What a pass of `time`, its exchanges included, offers to `data`. `slowdown`: share of their pace
+// that kernels lose beside it.
 Cover cover_of(Seconds time, const ExchangeTimes& exchanges, double slowdown,
                const DataTraffic& data, const PlanLinks& links, const ExchangeUse& use);
 

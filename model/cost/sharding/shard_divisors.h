@@ -1,5 +1,6 @@
-// By how many ranks ZeRO divides the states of a class of parameters: dense ones by the sharding
-// group, experts by their data parallelism (Rajbhandari et al. 2020, handbook §7).
+// By how many ranks ZeRO divides optimizer state, gradients and parameters: those of dense
+// parameters by the sharding group, those of experts by D_e (Rajbhandari et al. 2020, handbook §7).
+// 1: the ZeRO stage does not divide them.
 #pragma once
 
 #include "model/plan/plan.h"

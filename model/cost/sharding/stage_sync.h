@@ -1,5 +1,5 @@
-// Messages of one stage's parameters, once each: gathers of weights and reductions of gradients by
-// data parallelism, ZeRO and FSDP (handbook §9), for each unit that sends them apart.
+// Time to gather a stage's weights and to reduce its gradients once, by data parallelism, ZeRO or
+// FSDP (handbook §9), before any overlap: of the embedding, the head, the layers and their experts.
 #pragma once
 
 #include "model/cost/messages/priced_messages.h"
@@ -10,14 +10,13 @@
 
 namespace trainyard {
 
-// A communication, and the part of it that takes multiprocessors and memory from compute beside it
-// (`contending_share`).
+// A sum of messages. The fields beside `time` are sums too: over `time` they are its means.
 struct Traffic {
   Seconds time;
-  Seconds contending;
-  Seconds free;      // of the time: the links between domains are left to others
-  Seconds crossing;  // the rest of the time × the share of a member's bytes that its own link out
-                     // of the domain carries then (WireUse::crossing)
+  Seconds
+      contending;    // takes multiprocessors and memory from compute beside it: contending_share()
+  Seconds free;      // leaves the links between domains to others: time × WireUse::free
+  Seconds crossing;  // time × WireUse::crossing
 };
 
 inline Traffic operator+(Traffic a, Traffic b) {
@@ -40,17 +39,17 @@ inline SyncTimes operator*(double times, SyncTimes all) {
   return {times * all.gather, times * all.reduce};
 }
 
-// Of a stage, MTP layers among them.
+// MoE layers of a stage, MTP layers among them; 0 where the rank holds no experts.
 int layers_with_experts(const Transformer& model, const StageParameters& stage);
 
-// Of the ends' matrices, and of all layers.
 struct StageSync {
-  SyncTimes embedding, head, layers;
-  SyncTimes experts;  // of the layers
+  SyncTimes embedding, head, layers;  // the ends' matrices, and all layers together
+  SyncTimes experts;                  // the part of `layers` that is routed experts
   SyncTimes all() const { return embedding + head + layers; }
 };
 
-// Beside passes every unit's parameters are a message of their own; else all are one.
+// Where communication is overlapped (and under ZeRO-3) each unit's parameters are a message of
+// their own. Else all dense parameters are one message, in `layers`, and all experts another.
 StageSync stage_sync(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
                      const StageParameters& stage, PricedMessages& prices);
 
