@@ -1,6 +1,8 @@
-// What the closed forms of model/cost/collectives/ have in common: the step of a ring, and the two
-// halves, inside the domains and across them, of algorithms that go in rounds of pairs.
-// With one domain, or one member in each, every form reduces to the row of handbook §6's table.
+// Terms that the closed forms of model/cost/collectives/ share: the step of a ring, and the time
+// inside domains and between them of algorithms whose members exchange in pairs, round by round.
+// With one domain, or one member in each, every form reduces to its row of handbook §6's table.
+//
+// In comments: r members in each of M domains, n = r·M; α_i, B_i inside a domain; α_x, B_x across.
 #pragma once
 
 #include "model/cluster/group.h"
@@ -9,38 +11,39 @@
 
 namespace trainyard {
 
-// Nothing to move takes no time, also where there is no link.
+// S/B; no bytes take no time, also where there is no link (B = 0).
 inline Seconds transfer_time(Bytes bytes, BytesPerSecond bandwidth) {
   return bytes.value() > 0 ? bytes / bandwidth : Seconds(0);
 }
 
-// What follows each other in a pipelined algorithm: NCCL's Simple protocol cuts a buffer of 4 MiB
-// into 8 slots.
+// Bytes that a pipelined algorithm passes on at a time: NCCL's Simple protocol cuts a buffer of
+// 4 MiB into 8 slots.
 inline constexpr Bytes kPipelineChunk(4.0 * 1024 * 1024 / 8);
 
-// A step of a ring in rank order: B of the slowest hop, and α in the mean of the n−1 steps of a
-// pass. Chunks run ahead of each other in their slots, so that one's way around is the sum of its
-// hops, not their number times the longest: (n−M)α_i + (M−1)α_x (NCCL's tuner, src/graph/tuning.cc:
+// One step of a ring in rank order: B of the slowest hop, and the mean α of the n−1 steps of a
+// pass. Chunks run ahead of each other in their slots, so the latency of a pass is the sum of its
+// hops', (n−M)α_i + (M−1)α_x, not n−1 times the longest (NCCL's tuner, src/graph/tuning.cc:
 // (nsteps − nInterSteps)·intraLat + nInterSteps·interLat). Between two domains the ring has the
-// shares of all its members there: r·across.
+// bandwidth of all its members there: r·across.
 struct RingPace {
   Seconds latency;
   BytesPerSecond bandwidth;
 };
 RingPace ring_pace(const GroupLinks& links);
 
-// α of ⌈log₂⌉ rounds: those inside the domains, then those across.
+// ⌈log₂r⌉α_i + ⌈log₂M⌉α_x.
 Seconds logarithmic_latency(const GroupLinks& links);
 
-// Reduce-scatter by recursive halving, or its mirror image, all-gather by recursive doubling, of S
-// in all: large messages between neighbours in a domain, what is left of them (S/r) across.
+// Reduce-scatter by recursive halving, or its mirror image, all-gather by recursive doubling, of a
+// tensor of S: the large messages go inside domains, the rest (S/r) across.
 // ⌈log₂n⌉α + (n−1)/n · S/B on equal links.
 Seconds recursive_time(const GroupLinks& links, Bytes message);
-// Of a member's bytes those across: (n−r)/(n·r) · S.
+// Bytes that a member sends across in it: (n−r)/(n·r) · S.
 Bytes recursive_leaving(const GroupLinks& links, Bytes message);
 
-// B of a message that a domain's first member alone sends to another one's (trees), for
-// Crowding::binomial and ::scatter: its share of the NICs; on a PCIe root it has all of the node's.
+// B of a message that the first member of a domain sends to the first one of another (broadcast
+// trees; Crowding::binomial and ::scatter are relative to it): the member's share of the NICs; on a
+// PCIe root without contention all NICs of the node.
 BytesPerSecond across_from_first(const GroupLinks& links);
 
 bool applies_always(const GroupLinks& links);

@@ -1,5 +1,5 @@
-// What collectives on the groups of one job's plans cost: of most plans of a search some other plan
-// had the same message on the same links. Safe from several threads.
+// Memo of the costs of collectives on the groups of one job's plans: in a search most plans have
+// messages that an earlier plan had on the same links. Safe from several threads.
 #pragma once
 
 #include "model/cost/collective.h"
@@ -9,8 +9,8 @@ namespace trainyard {
 
 class KnownCollectives {
  public:
-  // What collective_cost answers without this. Requires: of all questions `choice` has the same
-  // curves and stretch, and more than one rank takes part.
+  // What collective_cost() answers without the memo. Requires: in all calls `choice` has the same
+  // curves and stretch, and links.size > 1.
   CollectiveCost cost(CollectiveOperation operation, const GroupLinks& links, Bytes message,
                       const CollectiveChoice& choice) const;
 

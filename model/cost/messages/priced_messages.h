@@ -1,6 +1,6 @@
-// Messages of one plan's parameters, each priced once: most stages have layers of the same size,
-// and both ends a matrix of the same size. What it answers is `collective_cost`; nothing is
-// allocated.
+// Costs of the messages of one plan's parameters, each computed once: most stages have layers of
+// the same size, and both ends a matrix of the same size. Answers are those of collective_cost();
+// nothing is allocated.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,8 @@ namespace trainyard {
 
 class PricedMessages {
  public:
-  // `links`: of the plan, which outlive this. The groups asked for are theirs.
+  // `links`: of the plan; they outlive this. Requires of cost(): `group` is a member of `links`,
+  // for groups are told apart by address.
   explicit PricedMessages(const PlanLinks& links) : links_(links) {}
 
   CollectiveCost cost(CollectiveOperation operation, const GroupLinks& group, Bytes message) {
@@ -28,7 +29,7 @@ class PricedMessages {
   }
 
  private:
-  static constexpr std::size_t kMost = 12;  // messages behind these are priced every time
+  static constexpr std::size_t kMost = 12;  // further messages are priced every time
   struct Price {
     CollectiveOperation operation = CollectiveOperation::all_reduce;
     const GroupLinks* group = nullptr;

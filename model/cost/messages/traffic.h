@@ -1,5 +1,9 @@
-// The communication of one layer on one rank, for one micro-batch, before any overlap: handbook §4.
-// And the links of every process group of a plan, derived from the fabric.
+// What one rank communicates for one micro-batch in one layer, in the embedding, in the output head
+// and between pipeline stages (handbook §4), and the links of every process group of a plan. Times
+// are those of the collectives alone: what compute hides is taken off later, in layer_cost.h
+// (layers) and in sharding/ (parameters).
+//
+// Assumes that all sibling groups communicate at the same time (model/cluster/group.h).
 #pragma once
 
 #include <span>
@@ -15,6 +19,7 @@
 
 namespace trainyard {
 
+// The links of each process group of a plan (model/plan/process_groups.h).
 struct PlanLinks {
   GroupLinks tensor, context, pipeline;
   GroupLinks dense_gradient, dense_shard, dense_replica;
@@ -41,45 +46,45 @@ struct PassTraffic {
   Seconds forward, backward;
 };
 
-// The collectives of the tensor-parallel group on a micro-batch's activations: in every layer and
-// at both ends the same.
+// One collective of the tensor-parallel group on the n·h activations of a micro-batch. Every layer,
+// the embedding and the head use the same ones, so they are priced once a plan.
 struct TensorTraffic {
-  Seconds gather;  // under sequence parallelism
-  Seconds again;   // … of what a GEMM saved, a cast where GEMMs have one
+  Seconds gather;  // all-gather of the activations; 0 without sequence parallelism
+  Seconds again;   // second gather, of a GEMM's saved input: in its cast dtype where it has one
   Seconds reduce;  // all-reduce; under sequence parallelism reduce-scatter
-  WireUse use;     // of the last
+  WireUse use;     // of `reduce`
 };
 TensorTraffic tensor_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links);
 
 // What one layer (or the output head) communicates on one rank for one micro-batch.
 struct LayerTraffic {
   PassTraffic tensor_parallel;
-  Seconds gathered;  // of its forward pass, what gathers the inputs of blocks
-  // Under sequence parallelism, of a block: its saved input (a cast where GEMMs have one) once
-  // more, for the weight gradient; and of the reduce-scatter of the input gradient the time in
-  // which it leaves the links free.
+  Seconds gathered;  // the part of tensor_parallel.forward that all-gathers the blocks' inputs
+  // Under sequence parallelism, for one block (attention or MLP): the second gather of its saved
+  // input, and how much of the reduce-scatter of its input gradient leaves the links free for that.
   Seconds gathered_again, scatter_free;
-  Seconds mtp_gathered_again;    // the same of the two inputs of an MTP layer
-  PassTraffic context_parallel;  // ring: all steps, overlap not yet taken off
-  int context_steps = 1;         // blocks of a ring, with the messages between them
-  PassTraffic expert_parallel;   // dispatch and combine, and the gathers inside an ETP group
-  // Of the forward pass, what comes after the last GEMM: an early stop of recomputation leaves it
-  // out.
+  Seconds mtp_gathered_again;    // second gather of the two inputs of an MTP layer's projection
+  PassTraffic context_parallel;  // of ring attention all steps, hidden or not
+  int context_steps = 1;  // blocks that ring attention computes: c, with c − 1 sends between
+  PassTraffic expert_parallel;  // dispatch and combine, and the gathers inside an ETP group
+  // The part of the forward pass behind the layer's last GEMM. A recomputation that stops early
+  // (Stack::recompute_stops_early) does not repeat it.
   Seconds tensor_after_last_saved, expert_after_last_saved;
 };
 LayerTraffic layer_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
                            const TensorTraffic& tensor, LayerKind kind);
 
-// Of the k copies of a token, what still leaves when it is sent once to each of P places that hold
-// E/P of the experts each. A token's experts are k different ones, with uniform routing any k of E:
-// a place has none of them by C(E − E/P, k) / C(E, k), so P·(1 − C(E − E/P, k) / C(E, k)) / k
-// leave. Requires: P divides E.
+// Share of the k copies of a token that is still sent when each of P places, which hold E/P experts
+// each, gets the token once however many of its k experts are there. With uniform routing a place
+// has none of them with probability C(E − E/P, k) / C(E, k), so the share is
+// P·(1 − C(E − E/P, k) / C(E, k)) / k. E = 8, k = 2, P = 2: 0.79. Requires: P divides E.
 double distinct_share(const Transformer& model, int places);
-// All-to-all of k copies of each token over the expert group, `copies` bytes in all. A stack that
-// sends a token once to each place passes it on inside the domain that it reaches.
+// All-to-all over the expert group of the k copies of each token, `copies` bytes in all. Under
+// Stack::deduplicated_dispatch a token goes once to each domain, and there once to each rank, that
+// has experts of it.
 Seconds exchange_time(const PreparedJob& job, const PlanLinks& links, Bytes copies);
 
-// How the exchanges of a plan use their links.
+// How the exchanges of a plan use the links between domains, by the group that makes them.
 struct ExchangeUse {
   WireUse tensor, context, expert;
 };
@@ -92,34 +97,38 @@ PassTraffic embedding_traffic(const Plan& plan, const TensorTraffic& tensor);
 LayerTraffic head_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
                           const TensorTraffic& tensor);
 
-// A message of one micro-batch from a stage to the next, or back: neighbours in one NVLink domain
-// have its links, the others those between domains.
+// Time of the message that one micro-batch sends from a stage to the next, or its gradient back.
+// Neighbouring stages inside one NVLink domain use its links, all others those between domains.
+// Example: 8 stages, 4 in a domain: stages 3 → 4 and 7 → 0 take `between`, the rest `within`.
 struct PipelineSends {
-  Seconds within;            // of a domain that has several stages, but not all of them
-  Seconds between;           // all others, that from the last stage to the first among them
-  int stages_in_domain = 1;  // next to each other, where they have `within`
-  // From `stage` to the next, −1 from the last to the first.
+  Seconds within;            // inside a domain; 0 unless domains hold several stages, but not all
+  Seconds between;           // all other sends, that from the last stage to the first among them
+  int stages_in_domain = 1;  // consecutive stages of one domain, where `within` is used
+  // From `stage` to the next one; −1: from the last stage to the first.
   Seconds behind(int stage) const { return (stage + 1) % stages_in_domain == 0 ? between : within; }
-  // From the first of `stages` to the last.
+  // From the first of `stages` stages to the last.
   Seconds on_the_way(int stages) const;
-  // And back to the first.
+  // The same, and from the last stage back to the first.
   Seconds around(int stages) const { return on_the_way(stages) + between; }
 };
 PipelineSends pipeline_sends(const PreparedJob& job, const Plan& plan, const PlanLinks& links);
 
-// What messages to and from other stages add to the passes of one micro-batch on a stage. Where the
-// stack does not overlap them, all that it sends, at the pace of the slowest boundary: every stage
-// waits for its neighbours' exchanges as they for theirs. (14.6 B on two nodes, one boundary of
-// fifteen between them, is predicted 4 to 9 % too fast with interleaved stages if each boundary has
-// its own time, and 2 too fast so: Qi et al. 2023.) Else what they take from the compute beside
-// them, on both sides of each: NCCL's send and receive kernels hold multiprocessors while they wait
-// (Stack::overlap_slowdown). Without that, 13 B and 70 B on 16 and 64 H100 with one layer a chunk
-// are predicted 7 and 4 % too fast, and those with four right (NeMo 24.07).
+// What sends to and from other stages add to the passes of one micro-batch on a stage.
+//
+// Where they are not overlapped: the full time of all that the stage sends, each at the pace
+// of the slowest boundary, because every stage waits for its neighbours as they wait for theirs.
+// (14.6 B on two nodes, where one boundary of fifteen crosses nodes: 2 % too fast this way, 4 to
+// 9 % with interleaved stages if each boundary has its own time. Qi et al. 2023.)
+//
+// Where they are: the compute that is lost beside the messages, sent and received, because NCCL's
+// kernels hold multiprocessors while they wait (Stack::overlap_slowdown). (Without it 13 B and 70 B
+// on 16 and 64 H100 with one layer a chunk are predicted 7 and 4 % too fast, and those with four
+// right: NeMo 24.07.)
 PassTimes sends_in_passes(const Stack& stack, const Plan& plan, const PipelineSends& sends,
                           int stage);
 
-// Communication of a stage's parameters while a pipeline fills, or drains: how long it goes on, and
-// how many times longer a send that meets it takes.
+// Gathers of weights or reductions of gradients that go on while a pipeline fills or drains: for
+// how long, and how many times as long a send takes that shares links with them.
 struct BesideSends {
   Seconds time;
   double stretch = 1;
@@ -128,18 +137,22 @@ struct BesideRamps {
   BesideSends filling, draining;
 };
 
-// What sends that the stack overlaps show beside that, of a pipeline whose stages, or all chunks of
-// a loop with several a stage, take `passes` for one micro-batch. Once a step, the way there and
-// back of one micro-batch: with one chunk a stage no compute stands beside them then, to which they
-// are charged on both of their sides. With several chunks it goes round as often, as far as the
-// slowest stage's other micro-batches do not take as long; there sends share links with `beside`.
+// What overlapped sends add to the step once, beyond sends_in_passes(). `passes`: of one
+// micro-batch, by stage; of a loop with several chunks a stage, by chunk in the order of the loop.
+//
+// With one chunk a stage: the sends of one micro-batch's way to the last stage and back, when no
+// compute is beside them, less what the passes on both sides of each send were charged already.
+// With several chunks: in each further round of the first and of the last micro-batch, its sends as
+// far as they exceed the time that the stages wait for the slowest one anyway; all these sends
+// share links with `beside`.
 Seconds fill_time(const Stack& stack, const Plan& plan, std::span<const PassTimes> passes,
                   const PipelineSends& sends, const BesideRamps& beside);
-// 1F1B keeps one micro-batch in flight for each stage: k stages next to each other let k pass in
-// the time in which one goes through all of them and back, with 2(k − 1) sends. What that is more
-// than the slowest stage takes for k, for all micro-batches but the first, which `fill_time` has.
-// So it is with the pairs of passes of DualPipe, whose stages wait for their neighbours before
-// each.
+// How much overlapped sends delay 1F1B in its steady phase. Of k consecutive stages, the first has
+// k micro-batches in flight, so k micro-batches take as long as one needs through all k stages and
+// back: the stages' passes and 2(k − 1) sends. Where that exceeds k passes of the slowest stage,
+// the difference is added for every k micro-batches (`fill_time` has the first micro-batch).
+// Example: two stages of 10 ms each and sends of 1 ms: 22 ms for two micro-batches instead of 20.
+// DualPipe's pairs of passes are the same: before each a stage waits for its neighbours.
 Seconds waits_for_sends(const Plan& plan, std::span<const PassTimes> passes,
                         const PipelineSends& sends);
 

@@ -1,10 +1,10 @@
-// Who sends how much to whom, round after round: the other half of a collective algorithm, for the
-// simulator. Played alone, rounds take as long as the algorithm's closed form (a law of
-// tests/simulator holds every algorithm to it).
+// A collective algorithm as rounds of transfers (who sends how much to whom), for the simulator.
+// Played alone, the rounds take as long as the algorithm's closed form (a law of tests/simulator
+// holds every algorithm to it).
 //
 // Members are numbered 0 … n−1; with r members in a domain, member i is in domain i / r. Between
-// two rounds with different transfers all members wait for each other; repeats of one round follow
-// each other member by member (a ring).
+// two rounds all members wait for each other. Within the repeats of one round a member waits only
+// for those it receives from (as in a ring).
 #pragma once
 
 #include <vector>
@@ -19,12 +19,14 @@ struct Transfer {
   Bytes bytes;
 };
 
+// Whose links a transfer takes.
 enum class Way {
-  own_links,      // of the sender and of the receiver
-  all_links,      // of the members of both blocks
-  rings,          // of all members in a row in a domain: as many rings side by side
-  switch_inside,  // up to the domain's switch and down again, to itself
-  switch_across,  // the same over the fabric's first switch; to another, from its switch on
+  own_links,      // those of the sender and of the receiver
+  all_links,      // those of all members of the sender's domain and of the receiver's
+  rings,          // those of all members of a domain that follow each other: as many rings at once
+  switch_inside,  // to itself: up to the domain's switch and down again
+  switch_across,  // to itself: up to the fabric's first switch and down again; to another member:
+                  // from the sender's switch to the receiver's
 };
 
 struct TransferRound {
@@ -36,21 +38,22 @@ struct TransferRound {
 };
 using TransferRounds = std::vector<TransferRound>;
 
-// Member i sends `part` to member i + 1, all of them at once, around the whole group (α in the mean
-// of a pass: RingPace); inside each domain; among the members of like place in all domains.
+// All members send `part` at once, each to the next one of its ring: of the whole group (with the
+// mean α of RingPace); of its domain; of the members that have the same place in their domains.
 TransferRound ring_round(const GroupLinks& links, int repeats, Bytes part);
 TransferRound inside_ring_round(const GroupLinks& links, int repeats, Bytes part);
 TransferRound across_ring_round(const GroupLinks& links, int repeats, Bytes part);
 
-// Everyone to the member `places` further on in its domain; to the one `domains` domains and
-// `places` places further on.
+// Every member sends to the one `places` further on in its domain, the last ones to the first; to
+// the one `domains` domains and `places` places further on.
 TransferRound inside_shift(const GroupLinks& links, int places, Bytes bytes);
 TransferRound across_shift(const GroupLinks& links, int domains, int places, Bytes bytes);
 
-// All-gather of S by recursive doubling, far partners first; backwards it is the reduce-scatter.
+// All-gather of `message` by recursive doubling, far partners first. In reverse order the rounds
+// are the reduce-scatter by recursive halving.
 TransferRounds recursive_rounds(const GroupLinks& links, Bytes message);
 
-// Every member to a switch and back.
+// Every member sends `bytes` up to a switch and down again.
 TransferRound switch_round(const GroupLinks& links, Way way, Bytes bytes);
 
 }  // namespace trainyard

@@ -1,5 +1,6 @@
-// How a collective uses the links between domains while it runs: what others on the same links find
-// free, and how fast each of both goes on where they meet.
+// How a collective uses the links between domains while it runs: for which share of its time they
+// are idle, and at which rate they carry its bytes in the rest. With that overlap.h works out how
+// two collectives slow each other on the same links.
 #pragma once
 
 #include "model/cluster/group.h"
@@ -9,23 +10,25 @@
 namespace trainyard {
 
 struct WireUse {
-  double free = 0;  // share of its time in which it leaves these links to others: latency, and
-                    // the work inside domains where one level follows the other
-  // Bytes over a member's own link out for each byte that it sends in the rest of the time: 1/r
-  // where a ring spreads them over the r members of a domain.
+  // Share of its time in which it leaves these links to others: its latency; and, where rounds
+  // inside domains and rounds between them take turns, the rounds inside.
+  double free = 0;
+  // In the rest of the time, bytes over a member's own link out of its domain for each byte that
+  // the member sends. 1/r for a ring, whose bytes out of a domain are spread over its r members.
   double crossing = 0;
-  // At which a member sends in that time, alone; in a group inside one domain over the links there.
+  // Bytes a second that a member sends in the rest of the time, with the links to itself; of a
+  // group inside one domain over the links there.
   BytesPerSecond rate;
 };
 
-// The ways that bytes take: a ring spreads what leaves a domain over the links of all its members
-// there; a message to the next member goes over the sender's; in an all-to-all every member sends
-// to all others.
+// Use while bytes move (`free` 0). In a ring, what leaves a domain is spread over the links of all
+// members there; a message to the next member goes over the sender's link alone; in an all-to-all
+// every member sends to all others.
 WireUse ring_use(const GroupLinks& links);
 WireUse passing_use(const GroupLinks& links);
 WireUse all_to_all_use(const GroupLinks& links);
 
-// Of a collective of that cost, by the algorithm that carries it.
+// Use by a whole collective. `cost`: of the same collective; it names the algorithm.
 WireUse wire_use(CollectiveOperation operation, const GroupLinks& links, Bytes message,
                  const CollectiveCost& cost);
 
