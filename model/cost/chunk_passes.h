@@ -1,7 +1,7 @@
-// F, B and W of every chunk of a stage: its own layers, the embedding in the first chunk of the
-// network, the output head in the last. What a stage's passes have beyond these (sends, what shows
-// of parameters' traffic) is spread evenly over its chunks. Where micro-batches go both ways a
-// stage has two, of which each micro-batch meets one.
+// F, B and W of every chunk of a stage, for one micro-batch: of the chunk's own layers, of the
+// embedding in the network's first chunk, of the output head in its last. All else that the stage's
+// passes contain (sends, exposed traffic of parameters) is spread evenly over its chunks. Where
+// micro-batches go both ways a stage holds two chunks, of which each micro-batch meets one.
 #pragma once
 
 #include <array>
@@ -17,31 +17,36 @@ namespace trainyard {
 
 using LayerPasses = std::array<PassTimes, kLayerKinds>;  // of one layer of each kind
 
+// Passes of one layer of each kind and of the ends, for one micro-batch.
 struct UnitPasses {
-  LayerPasses layers;  // with the mean of what is repeated of the stage's layers of the kind
-  std::array<Seconds, kLayerKinds> full_recompute;  // of one layer of each that is repeated whole
+  // Recomputation included, by the mean over the stage's layers of the kind.
+  LayerPasses layers;
+  // The forward work that backward repeats of a layer under full recomputation.
+  std::array<Seconds, kLayerKinds> full_recompute;
   PassTimes embedding, head;
 };
 
 struct StagePasses {
   int stage;
-  const StageParameters& held;  // by it
+  const StageParameters& held;
   const UnitPasses& units;
-  const PassTimes& all;  // of one micro-batch, in the chunks that it visits: their mean
+  // All passes of one micro-batch on the stage; both ways: the mean of its two chunks.
+  const PassTimes& all;
 };
 
-// Appends as many entries as the stage has chunks.
+// Appends one entry for each chunk that the stage holds.
 void append_chunk_passes(const PreparedJob& job, const Plan& plan, const StagePasses& of,
                          std::vector<PassTimes>& out);
 
-// Appends those of the stage before once more, if this one's chunks have the same layers each; else
-// false. Requires: they were appended last; neither stage has an end of the network, and what
-// passes take is the same on both.
+// If each chunk of `stage` holds the same layers as that of the stage before, appends the entries
+// of that stage once more; else appends nothing and returns false. Requires: these entries were
+// appended last; neither stage has an end of the network; layers of a kind take as long on both.
 bool repeat_chunk_passes(const PreparedJob& job, const Plan& plan, int stage,
                          std::vector<PassTimes>& out);
 
-// The longest span of the pipeline, `times` of its chunks as above: of interleaved 1F1B exact where
-// their layers are unlike. Requires: several chunks a stage.
+// The longest span of the pipeline, with `times` as appended above, stage by stage. Interleaved
+// 1F1B whose chunks hold unlike layers is played round by round, not by the closed form.
+// Requires: several chunks a stage.
 Seconds longest_span_of_chunks(const PreparedJob& job, const Plan& plan,
                                std::span<const PassTimes> times);
 

@@ -1,8 +1,11 @@
-// The analytic estimate: one training step of a plan in closed form, microseconds a plan, no
-// program built and nothing allocated once `out` has been used before. The step is broken into the
-// exposed parts of the stage with the longest span; they sum to the step.
+// The analytic estimate: one training step of a plan in closed form. It takes microseconds a plan,
+// builds no program, and allocates nothing once `out` has been used before. The step is broken into
+// the exposed parts of the stage with the longest span; they sum to the step.
 //
-// Valid for equal nodes; contention beyond shared NICs and leaves is the simulator's business.
+// Each stage's passes are priced from its layers (layer_cost.h), the schedule's span is taken of
+// them (handbook §8), and what happens once a step is added (fill of the pipeline, ends of the
+// data-parallel traffic, optimizer). Valid for equal nodes; contention beyond shared NICs and
+// leaves is the simulator's business.
 #pragma once
 
 #include <string_view>
@@ -24,8 +27,8 @@ namespace trainyard {
 struct StageEstimate {
   StageMemory memory;
   PassTimes passes;   // of one micro-batch, sends and exposed communication included
-  Breakdown exposed;  // the same by part, forward and backward together
-  Flops repeated;     // by recomputation, of a sequence and all ranks of the stage
+  Breakdown exposed;  // `passes` by part, forward and backward together
+  Flops repeated;     // that recomputation repeats of one sequence, on all ranks of the stage
 };
 
 struct Estimate {
@@ -35,10 +38,10 @@ struct Estimate {
   std::vector<StageEstimate> stages;
   std::vector<StageParameters> held;    // per stage: layers and parameters of a rank
   std::vector<PassTimes> passes;        // per stage, as the schedule's span takes them
-  std::vector<PassTimes> chunk_passes;  // the same of its chunks, where it has several
-  std::vector<StageLosses> losses;      // per stage of a loop, once a step
-  int slowest_stage = 0;
-  int fullest_stage = 0;
+  std::vector<PassTimes> chunk_passes;  // … per chunk, where stages hold several; else empty
+  std::vector<StageLosses> losses;      // per stage (Slack); empty where it takes nothing off
+  int slowest_stage = 0;                // has the longest passes
+  int fullest_stage = 0;                // has the highest peak of device memory
 
   double tokens_per_second = 0;
   FlopsPerSecond model_flops_per_device;
@@ -48,8 +51,8 @@ struct Estimate {
   bool feasible = false;  // the fullest stage fits the device, and what is on the hosts fits them
   Bytes peak_allocated, peak_reserved, peak_memory;  // of the fullest stage, on the device
   Bytes peak_memory_low, peak_memory_high;           // 10–90 %
-  Bytes host_memory;    // of a node all of whose ranks are of the stage that has most there
-  double fullness = 0;  // by the last two; at most 1: `feasible`
+  Bytes host_memory;    // of a node whose ranks are all of the stage that keeps most on hosts
+  double fullness = 0;  // used share of device or host memory, the larger; ≤ 1: `feasible`
   std::optional<Dollars> cost_per_step;   // unknown without a price
   std::optional<Joules> energy_per_step;  // unknown without a power
 };
@@ -58,27 +61,27 @@ struct Estimate {
 void estimate(const PreparedJob& job, const Plan& plan, Estimate& out);
 Estimate estimate(const PreparedJob& job, const Plan& plan);
 
-// The peaks of the fullest stage, and whether it fits, by what `out` has of each stage.
+// Sets the memory fields of `out`, from `fullest_stage` to `fullness`, from `out.stages`.
 void fill_peaks(const Job& job, Estimate& out);
 
-// Kernels of a device over the step, on the average of all stages: what its power follows.
+// Time of a step in which a device runs kernels, the mean over all stages: its power depends on it.
 // Requires: `estimate` is of the same plan.
 Seconds computing_time(const Plan& plan, const Estimate& estimate);
 
-// The same for many plans of one job, which share the kernel times of layers that they cut alike
-// and the collectives of groups that lie alike.
+// Estimates for many plans of one job. It keeps kernel times for plans that cut layers alike, and
+// times of collectives for groups that lie alike on the cluster.
 // Safe from several threads, each with its own `out`.
 class Estimator {
  public:
   // `job` outlives the estimator.
   explicit Estimator(const PreparedJob& job) : job_(job), kernels_(job) {}
   void estimate(const Plan& plan, Estimate& out) const;
-  // If no stage ever waited for another: a lower bound that spares the playing of schedules without
-  // a closed form. Its memory is exact.
+  // The step as if no stage ever waited for another (no bubble): a lower bound, and fast, for no
+  // pass list is played where a schedule has no closed form. Memory is that of estimate().
   void estimate_bound(const Plan& plan, Estimate& out) const;
-  // As `plan_links`, for this to price; this outlives them.
+  // As plan_links(), with the collectives kept here. This outlives them.
   PlanLinks links(const Plan& plan) const;
-  // Of a plan of these links (`stage_costs` of model/cost/layer_cost.h).
+  // As stage_costs() of model/cost/layer_cost.h, with the kernel times kept here.
   StageCosts stage_costs(const Plan& plan, const PlanLinks& links) const;
 
  private:
@@ -87,10 +90,11 @@ class Estimator {
   KnownCollectives collectives_;
 };
 
-// How much longer kernels take on the slowest of the plan's ranks than on a rank of mean speed.
+// How many times as long kernels take on the slowest of the plan's ranks as on one of mean speed:
+// 1 + rank_spread · (expected maximum of N standard normal variables).
 double slowest_rank_factor(const Stack& stack, const Plan& plan);
-// What that adds to a step of these parts: kernels, and the bubble that they pace, take so much
-// longer; exposed communication does not.
+// What the slowest rank adds to a step of these parts: its kernels take longer, and so does the
+// bubble, whose length they set; exposed communication does not.
 Seconds lost_to_slowest_rank(const Stack& stack, const Plan& plan, const Breakdown& parts);
 
 // `plan` with recompute `auto` replaced by the least recomputation that fits the memory (none,

@@ -1,6 +1,7 @@
-// One layer (or the embedding, or the output head) on one rank for one micro-batch: what its passes
-// take, split into the parts of the breakdown, and what it keeps in memory. Everything a stage
-// costs is a sum of these.
+// One layer (or the embedding, or the output head) on one rank for one micro-batch: the time of its
+// passes, split into the parts of the breakdown, and the bytes it keeps for backward. Everything a
+// stage costs is a sum of these. Communication is exposed communication: what overlaps with the
+// layer's own kernels is taken off. Sends and parameters' traffic are the stage's, not in here.
 #pragma once
 
 #include <array>
@@ -20,8 +21,8 @@ struct PassCost {
   Seconds context_parallel;
   Seconds expert_parallel;
   Seconds launch;  // what the host needs beyond all of the above
-  // In none of them: messages of ring attention that the blocks beside them hide, and how much
-  // longer those are.
+  // Not in the total: messages of ring attention that its blocks hide, and how much longer than
+  // these messages the blocks are.
   Seconds ring_hidden, ring_spare;
 
   Seconds total() const {
@@ -32,34 +33,35 @@ struct PassCost {
 
 // Bytes one micro-batch keeps for backward under each recomputation.
 struct SavedBytes {
-  Bytes everything;
+  Bytes everything;  // none
   Bytes selective;
-  Bytes input_only;  // full recomputation
-  // Between the halves of a split backward pass: what the weights' gradients read of it, and the
-  // gradients of the GEMMs' outputs, which the first half has made. Can be more than everything.
+  Bytes input_only;  // full
+  // From the input-gradient pass to the weight-gradient pass of a split backward: the GEMMs' saved
+  // inputs, and the gradients of their outputs. Can be more than `everything`.
   Bytes between_halves;
 };
 
-// What shows of the gathers of saved inputs for the weight gradients (sequence parallelism): beyond
-// the kernels that they have beside them in a whole backward pass, and in a weight-gradient pass of
-// its own.
+// Exposed part of the second gather (sequence parallelism all-gathers the saved inputs once more
+// for the weight gradients), beyond the kernels beside it: in a whole backward pass, and in a
+// weight-gradient pass of its own.
 struct SecondGather {
   Seconds whole, split;
 };
 
 struct LayerCost {
   PassCost forward;
-  PassCost input_gradient;  // of the whole backward pass when the schedule does not split it
+  PassCost input_gradient;  // with all communication and launch of a whole backward pass
   PassCost weight_gradient;
-  // Further parts of input_gradient when the layer is recomputed.
+  // Added to input_gradient when the layer is recomputed.
   PassCost selective_recompute;
   PassCost full_recompute;
-  // Of a layer of experts: from the beginning of its forward pass to its routed experts, and from
-  // that of its backward pass where nothing is repeated.
+  // MoE layer: from the beginning of its forward pass to its routed experts, and the same of its
+  // backward pass without recomputation. Weights of experts are not needed before.
   Seconds before_experts, before_experts_backward;
-  SecondGather second_gather;  // in none of the passes yet: schedules differ
+  SecondGather second_gather;  // not in the passes yet: add_second_gather()
   SavedBytes saved;
-  Bytes gradients;  // of activations, alive at once in the backward pass of one of its operators
+  // Most bytes of activation gradients that are alive at once in the layer's backward pass.
+  Bytes gradients;
 
   PassTimes passes() const {
     return {forward.total(), input_gradient.total(), weight_gradient.total()};
@@ -76,12 +78,13 @@ struct StageCosts {
   LayerCost embedding, head;
 };
 StageCosts stage_costs(const PreparedJob& job, const Plan& plan, const PlanLinks& links);
-// `table` is of the same job; null: the kernels are timed anew.
+// `table`: kernel times of the same job; null: kernels are timed anew.
 StageCosts stage_costs(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
                        const TensorTraffic& tensor, const KernelTimeTable* table);
 
-// Puts the second gather into the pass that waits for it under the plan's schedule. Passes without
-// it are a lower bound for all schedules.
+// Adds the second gather to the pass that waits for it under the plan's schedule: the weight
+// gradient where backward is split, else the input gradient. Without it the passes are a lower
+// bound for all schedules.
 void add_second_gather(const Plan& plan, const SecondGather& gather, PassCost& input_gradient,
                        PassCost& weight_gradient);
 void add_second_gather(const Plan& plan, LayerCost& cost);

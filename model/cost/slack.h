@@ -1,5 +1,12 @@
-// What stages of a pipeline have time for while they wait for each other: what they add to the ends
-// of a step, and what their passes lose to communication of parameters beside them.
+// How much of what each stage adds to the ends of a step (gathers of weights, reductions of
+// gradients) is hidden because other stages make the step wait anyway.
+//
+// A stage begins when the first micro-batch has come to it, and its last passes end while the last
+// micro-batch still goes back through the stages before it. What it does in that time delays
+// nobody. Example: stage 3 whose first forward pass begins after 30 ms gathers 20 ms of weights for
+// nothing. Likewise a pass that grows delays the step only as far as no other stage is slower.
+//
+// Holds for routes in a loop with whole backward passes; else nothing is taken off.
 #pragma once
 
 #include <span>
@@ -12,43 +19,44 @@
 
 namespace trainyard {
 
-// What one stage adds to the ends of the step, and of its data-parallel traffic of one micro-batch
-// what stands at the ends of its passes.
+// What one stage adds to the step once (DataParallelCost, with copies to and from the hosts).
 struct StageEnds {
-  Seconds start, end;
-  Seconds lost;     // by the last micro-batch's passes to the reductions beside them
-  Seconds reduced;  // in that time
-  // Weights that come beside the first micro-batch's passes, and what those lose in a second of it.
+  Seconds start, end;  // before the stage's first pass, behind its last
+  Seconds lost;        // the last micro-batch's passes grow by this for reductions beside them
+  Seconds reduced;     // these reductions
+  // Gathers of weights beside the first micro-batch's passes, and the seconds by which these grow
+  // for each second of them.
   Seconds gathered;
   double lost_to_gathers = 0;
-  // Reductions behind the last pass, and what the passes take from the first gradients on: a stage
-  // that waits for a slower one has as much more time for the former.
+  // ZeRO-2: DataParallelCost::queued + (m − 1) of the stage's own passes. Less (m − 1) passes of
+  // the slowest stage, for which this one waits, that is what is left behind its last pass.
   Seconds queued;
+  // Exposed traffic at the ends of one micro-batch's passes; the optimizer step.
   Seconds at_ends_of_passes, optimizer;
-  Seconds copies;  // of `start` and `end`, from the hosts and to them
+  Seconds copies;  // the part of `start` and `end` that is copies from the hosts and to them
   BesideRamps beside_ramps;
 };
 
-// What a stage's passes of one micro-batch grow by once a step.
+// By how much passes of a stage grow once a step, for communication of parameters beside them.
 struct StageLosses {
-  Seconds filling;   // of the first one's forward passes
-  Seconds draining;  // of the last one's backward passes
-  Seconds reduced;   // communication beside the latter
+  Seconds filling;   // the first micro-batch's forward passes
+  Seconds draining;  // the last micro-batch's backward passes
+  Seconds reduced;   // the reductions beside the latter
   double layers_of_chunk = 1;
 };
 
-// A stage begins when the first micro-batch has come to it, and ends while the last one goes back
-// through the stages before it: what it does in that time delays nobody. Passes of split halves
-// stand behind each other in other ways.
+// Takes the stages of a pipeline one by one, from the first to the last.
 class Slack {
  public:
-  // `losses` is filled.
+  // pass() appends to `losses`, which is emptied here and outlives this.
   Slack(const Plan& plan, std::vector<StageLosses>& losses);
+  // The ends of the stage after those that pass() has taken, less what these hide of them.
   StageEnds off(StageEnds ends) const;
-  // A stage of so many layers.
+  // `stage`: its passes of one micro-batch; `ends`: before off().
   void pass(const PassTimes& stage, const StageEnds& ends, int layers);
-  Seconds longest() const { return longest_; }
-  // What the step grows by. Requires: `passes` of all stages.
+  Seconds longest() const { return longest_; }  // the slowest stage's passes so far
+  // By how much the step grows for what the passes lose. Requires: `passes` of all stages, each of
+  // which pass() has taken.
   Seconds lost(std::span<const PassTimes> passes) const;
 
  private:
@@ -59,6 +67,7 @@ class Slack {
   bool applies_ = false;
   double chunks_ = 1;
   std::vector<StageLosses>& losses_;
+  // before_, behind_: a micro-batch's way through one chunk of all stages so far, forward and back.
   Seconds before_, behind_, most_lost_, longest_;
 };
 
