@@ -1,5 +1,6 @@
 // What a training step is spent on: the exposed parts of the stage with the longest span, which sum
-// to the step. The one list of the parts, by the names of their keys in documents and for people.
+// to the step. kBreakdownParts is the one list of them, with their keys in documents and their
+// names for people.
 #pragma once
 
 #include <array>
@@ -13,7 +14,7 @@ namespace trainyard {
 struct Breakdown {
   Seconds compute;          // layers: GEMM, attention, memory-bound operators
   Seconds embedding_head;   // embedding, output head, cross-entropy
-  Seconds tensor_parallel;  // exposed communication, by kind
+  Seconds tensor_parallel;  // this and the next four: exposed communication
   Seconds context_parallel;
   Seconds expert_parallel;
   Seconds pipeline;
@@ -21,7 +22,7 @@ struct Breakdown {
   Seconds optimizer;
   Seconds recompute;
   Seconds offload;
-  Seconds launch;  // the host's share beyond the kernels
+  Seconds launch;  // what the host needs to launch kernels beyond the time they run
   Seconds bubble;
   Seconds other;
 
@@ -56,7 +57,7 @@ static_assert(sizeof(Breakdown) == kBreakdownParts.size() * sizeof(Seconds),
 
 constexpr std::span<const BreakdownPart> breakdown_parts() { return kBreakdownParts; }
 
-// Layers, embedding and head: what a step is for. All else is overhead.
+// Whether the part is computing layers, embedding or head. All else is overhead.
 constexpr bool is_useful(const BreakdownPart& part) {
   return part.time == &Breakdown::compute || part.time == &Breakdown::embedding_head;
 }

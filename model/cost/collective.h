@@ -25,13 +25,13 @@ struct CollectiveAlgorithm {
   Seconds (*time)(const GroupLinks& links, Bytes message);
   // The same in transfers, for the simulator. Requires: as `time`.
   TransferRounds (*rounds)(const GroupLinks& links, Bytes message);
-  // Where rounds inside domains and rounds between them follow each other: of a member's bytes,
-  // those that leave its domain, and how many times as long they take for whom they meet on the
-  // links there (null: for nobody). Null: bytes leave all the time, as a ring's do (wire_use.h).
+  // Set where rounds inside domains and rounds between them take turns: the bytes that a member
+  // sends out of its domain. Null: bytes leave all the time, as in a ring (wire_use.h).
   Bytes (*leaving)(const GroupLinks& links, Bytes message) = nullptr;
+  // By how much contention between domains slows those bytes; null: not at all.
   double Crowding::*crowded = nullptr;
-  // Links on which it is never chosen unnamed: it needs hardware that no link tells of (reduction
-  // in the fabric), or no library has it there. Null: none.
+  // Whether on these links it runs only where the plan names it: it needs hardware that the links
+  // do not tell of (reduction in the fabric), or no library has it there. Null: nowhere.
   bool (*only_by_name)(const GroupLinks& links) = nullptr;
 };
 
@@ -43,43 +43,46 @@ const CollectiveAlgorithm* find_collective_algorithm(CollectiveOperation operati
 
 class KnownCollectives;
 
-// Which algorithm, and what is known of the device's own collectives inside a domain.
+// Which algorithm, and the measured collectives of the device inside a domain.
 struct CollectiveChoice {
   std::string_view algorithm;               // empty: the fastest that applies
   std::span<const CollectiveCurve> curves;  // fitted curves inside a domain; may be empty
-  double stretch = 1;  // of their bytes' part: bandwidth they were measured at over the link's
-  const KnownCollectives* known = nullptr;  // of the job, where answers are kept
+  double stretch = 1;  // factor on a curve's time beyond its latency: measured links' B over B
+  const KnownCollectives* known = nullptr;  // memo of the job's collectives; null: none
 };
 
-// With the curves of the cluster's device as far as they hold on its nodes: those measured on links
-// of the same kind, stretched where these have another bandwidth (the attained share of it is taken
-// to stay); of another kind none. As long as the cluster.
+// The choice with the curves of the cluster's device, where these hold on the cluster's nodes: all
+// of them if they were measured on links of the same kind, stretched by the ratio of bandwidths
+// (links of another bandwidth are taken to attain the same share of it); none if of another kind.
+// Refers to `cluster`, which outlives it.
 CollectiveChoice collective_choice(std::string_view algorithm, const Cluster& cluster);
 
-// 0 for one rank. A group inside one domain uses the device's fitted curve of that operation where
-// there is one; between fitted sizes the bytes' part is straight in (n−1)/n and the latency in n;
-// beyond them the bytes' part grows as a ring's (that of an all-reduce in the switch hardly) and
-// the latency as ⌈log₂n⌉. What is left takes the fastest algorithm that asks nothing of the
-// switches; over several domains the algorithms have the rate inside a domain from the curve, and
-// where the fabric has a protocol for small messages, the time of the faster one. The named
-// algorithm runs where the operation has it and it applies; inside a domain it is no faster than
-// the curve, which is that of a library free to choose. A stretched curve keeps its latency, and
-// its time where that is below the latency. Allocates nothing.
+// Time of a collective; 0 for one rank. Allocates nothing.
+//
+// - Inside one domain: the device's fitted curve of the operation where there is one. Between two
+//   fitted sizes its latency is linear in n and its bytes' part in (n−1)/n; beyond them the latency
+//   grows as ⌈log₂n⌉ and the bytes' part as a ring's (that of an all-reduce in the switch hardly).
+//   A stretched curve keeps its latency, and its time where that is below the latency.
+// - Otherwise: the fastest algorithm that applies and is not only_by_name. Over several domains the
+//   algorithms have the rate inside a domain from the curve, and where the fabric has a protocol
+//   for small messages, the faster protocol is taken.
+// - A named algorithm runs instead where the operation has it and it applies; but inside a domain
+//   it is never faster than the curve, for that is of a library free to choose.
 Seconds collective_time(CollectiveOperation operation, const GroupLinks& links, Bytes message,
                         const CollectiveChoice& choice);
 
-// The same with what it is made of.
+// The same with its latency and algorithm.
 struct CollectiveCost {
   Seconds time;
-  Seconds latency;                                 // of an empty message
-  const CollectiveAlgorithm* algorithm = nullptr;  // null: one rank, or a fitted curve's time
+  Seconds latency;                                 // time of an empty message
+  const CollectiveAlgorithm* algorithm = nullptr;  // null: one rank, or the time is a curve's
 };
 CollectiveCost collective_cost(CollectiveOperation operation, const GroupLinks& links,
                                Bytes message, const CollectiveChoice& choice);
 
-// The algorithm that carries it, for the simulator: the named one, else the fastest; where a fitted
-// curve gives the time, the fastest on the links as they are. Never null for an operation that has
-// an algorithm. Requires: links.size > 1.
+// The algorithm that the simulator plays: the named one where it applies, else the fastest. Also
+// where a fitted curve gives the time: then the fastest by the links' own rates. Never null for an
+// operation that has an algorithm. Requires: links.size > 1.
 const CollectiveAlgorithm* collective_algorithm(CollectiveOperation operation,
                                                 const GroupLinks& links, Bytes message,
                                                 const CollectiveChoice& choice);
@@ -88,10 +91,10 @@ const CollectiveAlgorithm* collective_algorithm(CollectiveOperation operation,
 // reduce-scatter, all-to-all (n−1)/n·S/time; broadcast and send S/time.
 BytesPerSecond bus_bandwidth(CollectiveOperation operation, int ranks, Bytes message, Seconds time);
 
-// Of its time alone, what takes multiprocessors and memory from compute beside it, 0 … 1: its
-// latency, for which kernels wait on the device, and a member's bytes at the pace of the links
-// inside a node. While bytes wait for a slower network, compute has the device. A group inside one
-// domain has its kernels at work throughout.
+// Share of a collective's time, 0 … 1, in which it takes multiprocessors and memory from compute
+// beside it: (latency + a member's bytes / B_inside) / time. During the latency its kernels wait on
+// the device; while bytes wait for a slower network, compute has the device to itself. 1 inside a
+// domain, where kernels are at work throughout.
 double contending_share(CollectiveOperation operation, const GroupLinks& links, Bytes message,
                         const CollectiveCost& cost);
 

@@ -1,6 +1,6 @@
-// Time of the three passes of one operator on one device: which kernels a pass runs (handbook §5),
-// and which traffic it carries beside them. The kernels themselves are priced in
-// model/cost/kernels/, a file a family.
+// Time of the three passes (forward, input gradient, weight gradient) of one operator on one
+// device: which kernels a pass runs (handbook §5), and which memory traffic it has besides. The
+// kernels themselves are priced in model/cost/kernels/, one file for each family.
 #pragma once
 
 #include "model/cluster/device.h"
@@ -18,10 +18,11 @@ struct OperatorTime {
   Seconds input_gradient;
   Seconds weight_gradient;
 };
-// `known`: of this device; null: none.
+// `known`: times of GEMMs on this device; null: GEMMs are timed anew.
 OperatorTime operator_time(const Device& device, const Training& training, const Operator& op,
                            const GemmTimeTable* known = nullptr);
-// What of it casts the GEMM's input and the gradient of its output.
+// The part of operator_time() that casts the GEMM's input (forward) and the gradient of its output
+// (input gradient).
 OperatorTime cast_time(const Device& device, const Training& training, const Operator& op);
 
 }  // namespace trainyard

@@ -1,12 +1,13 @@
 // How far a real step and its peak of memory may lie from their estimates: the 10–90 % intervals of
 // measured over predicted.
 //
-// That of the time starts from the residuals of published runs like those of the stack (catalog,
-// with provenance), and widens, in logarithm, for each way in which a prediction leaves those runs:
-// another device generation (or a device of none that has a name here), more devices, longer
-// sequences, a kind of parallelism or of network none of them had; and on a device whose kernels
-// nobody measured (Device::interval_widening). That of memory does not: published peaks are too few
-// to say what widens it.
+// The interval of the time starts from the residuals of the stack's published runs (catalog, with
+// provenance). Its logarithm is multiplied by a factor for each way in which a prediction leaves
+// those runs: another device generation (or a device of no generation named here), more devices,
+// longer sequences, a kind of parallelism or of network that none of them had, and a device whose
+// kernels nobody measured (Device::interval_widening). Example: 0.9 … 1.1 becomes 0.85 … 1.15 on a
+// generation that no run had (kUnseenGeneration). The interval of memory does not widen: published
+// peaks are too few to say what would widen it.
 //
 // Calibrated leave-one-source-out (model/calibration/interval_fit.h, docs/accuracy.md).
 #pragma once
@@ -26,23 +27,24 @@ struct Interval {
   double high = 1;
 };
 
-// One factor for each kind of step beyond the evidence; kPerDoubling is added for each doubling of
-// the devices beyond the largest run, and of the sequence beyond the longest.
+// Factors on the logarithm of the interval, one for each way beyond the stack's runs. Devices
+// beyond the largest run and a sequence beyond the longest give 1 + kPerDoubling·log₂(ratio) each.
 inline constexpr double kUnseenGeneration = 1.5;
 inline constexpr double kUnseenParallelism = 1.25;  // tensor, pipeline or context parallel
 inline constexpr double kPerDoubling = 0.1;
 
-// How many times wider, in logarithm, than the interval of the stack's dense runs.
+// Product of these factors: how many times wider, in logarithm, the interval is than that of the
+// stack's dense runs.
 double interval_widening(const Job& job, const Plan& plan);
 
 Interval step_interval(const Job& job, const Plan& plan);
 
-// Of the peak of memory.
+// Interval of the peak of memory.
 Interval memory_interval(const Stack& stack);
 
-// Why it is wider than that of the stack's runs: "no published run of megatron-core had tensor
-// parallelism", "no kernel of b200 was measured". Empty where it is not, and for a stack whose
-// interval is a point.
+// Why step_interval() is wider than that of the stack's runs: "no published run of megatron-core
+// had tensor parallelism", "no kernel of b200 was measured". Empty where it is not wider, and for a
+// stack whose interval is a point.
 std::vector<std::string> widening_reasons(const Job& job, const Plan& plan);
 
 }  // namespace trainyard

@@ -1,6 +1,6 @@
 // Kernel times of one layer (or the embedding, or the output head) on one rank for one micro-batch,
-// before any communication: the sum over its operators (model/workload/operators.h). They depend on
-// the job and on how the layer is cut, so that the many plans that cut it alike share them.
+// without communication: sums over its operators (model/workload/operators.h). They depend only on
+// the job and on how the layer is cut (LayerShard), so plans that cut it alike share them.
 #pragma once
 
 #include <cstdint>
@@ -14,35 +14,37 @@
 
 namespace trainyard {
 
-// What a column-parallel projection's saved input has beside it while it is gathered once more for
-// the weight gradient: the input gradient's kernels in a whole backward pass, the kernel before in
-// a weight-gradient pass of its own.
+// Kernels that hide the second gather (the all-gather of a column-parallel projection's saved input
+// for its weight gradient): those of the projection's input gradient in a whole backward pass; the
+// weight gradient before it in a weight-gradient pass of its own.
 struct GatherCover {
   Seconds whole, split;
 };
 
-// Of one micro-batch's passes, with what recomputation needs of them.
+// Times of one micro-batch's passes, and the bytes that it keeps for backward.
 struct KernelTimes {
   OperatorTime all;
-  // The fused kernel and the merge that ring steps hide behind.
+  // Fused attention and the merge of ring attention: ring messages hide behind these.
   Seconds attention_core_forward, attention_core_backward;
-  Seconds recomputed_core;  // forward of what selective recomputation of the core repeats
+  // Forward time that selective recomputation repeats: the attention core; every second GEMM and
+  // the memory-bound operators (SelectiveRecompute).
+  Seconds recomputed_core;
   Seconds every_second_matmul;
-  Seconds before_experts;                  // forward of what needs no routed experts
-  Seconds shared_experts_backward;         // comes before that of routed ones
-  GatherCover attention_cover, mlp_cover;  // of the head: the latter
+  Seconds before_experts;                  // forward of all operators before the routed experts
+  Seconds shared_experts_backward;         // runs before the routed experts' backward
+  GatherCover attention_cover, mlp_cover;  // the head's is mlp_cover
   GatherCover mtp_cover;
-  Seconds after_last_saved;  // forward of what an early stop of recomputation leaves out
-  Bytes saved, saved_outside_core;
-  Bytes saved_by_every_second;  // outputs of the GEMMs that are not repeated, and attention's
-  // The most that one operator's backward pass has alive at a time, and beside it a sequence that
-  // is copied for its collective.
+  Seconds after_last_saved;         // forward that an early stop of recomputation leaves out
+  Bytes saved, saved_outside_core;  // without recomputation; of it, outside the attention core
+  Bytes saved_by_every_second;      // outputs of attention and of the GEMMs that are not repeated
+  // The most bytes of gradients alive at once in the backward pass of one operator, with the copy
+  // of a sequence that its collective needs.
   Bytes gradients;
-  // What the weights' gradients read, where these are a half of their own.
+  // What the weight gradients read, where they are a pass of their own.
   Bytes between_halves;
 };
 
-// What is timed: an end of the network, or a layer, by the index of its kind.
+// What is timed: an end of the network, or (End::none) a layer by the index of its kind.
 struct TimedUnit {
   enum class End : std::uint8_t { none, embedding, head };
   End end = End::none;
@@ -52,7 +54,7 @@ struct TimedUnit {
 
 KernelTimes kernel_times(const PreparedJob& job, const LayerShard& shard, TimedUnit unit);
 
-// Times of one job, each made once. Safe from several threads.
+// Kernel times of one job, each computed once. Safe from several threads.
 class KernelTimeTable {
  public:
   // `job` outlives the table.

@@ -1,6 +1,6 @@
-// Values of a pure function that were asked for before. Where the places for a key are taken the
-// value is made anew, so that a memo never grows and nothing in it is ever changed or taken out:
-// what is there can be read without a lock. Safe from several threads.
+// A memo of a pure function: a hash table of fixed size that keeps its values. Entries are never
+// changed or removed, so they are read without a lock; where the few places for a key are taken,
+// the value is computed anew and not kept. Safe from several threads.
 #pragma once
 
 #include <atomic>
@@ -15,8 +15,8 @@ namespace trainyard {
 template <class Key, class Value>
 class Memo {
  public:
-  // `places`: a power of two. Each is made when it is filled: most jobs fill few, and to make all
-  // takes as long as to price hundreds of plans.
+  // `places`: a power of two. An entry is allocated when it is filled: most jobs fill few, and to
+  // allocate all takes as long as to price hundreds of plans.
   explicit Memo(std::size_t places)
       : places_(places), entries_(std::make_unique<std::atomic<const Entry*>[]>(places)) {}
   ~Memo() {
@@ -49,7 +49,7 @@ class Memo {
     Key key;
     Value value;
   };
-  // Unless another thread has filled the place meanwhile.
+  // Does nothing if another thread has filled the place meanwhile.
   void keep(std::size_t place, Entry filled) const {
     auto entry = std::make_unique<const Entry>(std::move(filled));
     const Entry* empty = nullptr;
@@ -59,7 +59,7 @@ class Memo {
   std::unique_ptr<std::atomic<const Entry*>[]> entries_;
 };
 
-// Of a memo's key, part by part.
+// Hash of a memo's key, mixed part by part.
 class KeyHash {
  public:
   template <class Part>
@@ -71,7 +71,8 @@ class KeyHash {
   std::uint64_t value() const { return hash_; }
 
  private:
-  // Of most numbers the last bits are 0, and a product's last bits depend on those alone.
+  // Most doubles here end in zero bits, and the last bits of a product depend on the last bits of
+  // its factors alone; so the first bits are folded in.
   static std::uint64_t bits(double part) {
     const auto all = std::bit_cast<std::uint64_t>(part);
     return all ^ all >> 32;

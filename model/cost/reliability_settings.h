@@ -1,10 +1,9 @@
-// What a run's reliability is made of: how often what fails, how that is noticed and mended, and
+// Settings of a run's reliability: how often parts fail, how failures are noticed and mended, and
 // how checkpoints are written. Plain values with the keys of a document's sections `reliability`
-// and `checkpoint`; the defaults are those of published runs where there are any, named beside
-// them.
+// and `checkpoint`. Defaults are those of published runs, named beside them, where there are any.
 //
-// Rates are given as mean times between failures (MTBF) of one device, rack or leaf switch; those
-// of all of them add up to the job's (handbook §10).
+// Failure rates are given as mean times between failures (MTBF) of one device, rack or leaf switch;
+// the rates of all parts add up to the job's (handbook §10).
 #pragma once
 
 #include <optional>
@@ -17,21 +16,21 @@ namespace trainyard {
 // How the time from one failure of a device to the next, anywhere in the job, is distributed.
 enum class FailureLaw { exponential, weibull };
 
-// What a job does that misses a node and has no spare.
+// What a job does when a node is lost and no spare is left.
 enum class ElasticPolicy {
   wait,    // for a node to be repaired
-  shrink,  // go on with fewer data-parallel replicas until one is
+  shrink,  // go on with fewer data-parallel replicas until a node is repaired
   replan   // go on with the best plan for the nodes that are left
 };
 
-// Racks, power units: all nodes of one are lost at once.
+// Racks or power units: all nodes of one are lost at once.
 struct RackFailures {
   int nodes = 0;
   Seconds mtbf;  // of one rack
 };
 
 struct LeafFailures {
-  Seconds mtbf;  // of one leaf switch; takes the nodes below it
+  Seconds mtbf;  // of one leaf switch; all nodes below it are lost with it
 };
 
 // A device that computes wrongly and does not say so.
@@ -58,21 +57,20 @@ struct Heartbeat {
   double loss = 0;  // share of the heartbeats of healthy nodes that get lost
 };
 
-// What comes after the detection, but for the loading. Jiang et al. 2024 (MegaScale) detect and
-// diagnose in less than 10 minutes on average and build the communicators of more than 10,000 GPUs
-// in less than 30 s; the rest is assumed.
+// Phases of a restart between detecting the failure and training again, without loading the
+// checkpoint. Jiang et al. 2024 (MegaScale) detect and diagnose in less than 10 minutes on average
+// and build the communicators of more than 10,000 GPUs in less than 30 s; the rest is assumed.
 struct RestartTimes {
-  Seconds diagnose = 5 * kMinute;  // which node is it
+  Seconds diagnose = 5 * kMinute;  // find out which node failed
   Seconds reschedule = kMinute;    // another node takes its place
   Seconds start{30};               // processes, communicators
   Seconds warm_up = 2 * kMinute;   // compilation, data, first steps
 };
 
-// One entry of a trace: when, after the start, and how many nodes were lost (0: the job restarts on
-// its own nodes).
+// One failure of a trace.
 struct TracedFailure {
-  Seconds at;
-  int nodes = 1;
+  Seconds at;     // after the start of the run
+  int nodes = 1;  // lost; 0: the job restarts on its own nodes
 };
 
 struct Reliability {
@@ -81,23 +79,23 @@ struct Reliability {
   Seconds device_mtbf = 54.0 * 16384 / 419 * kDay;
   FailureLaw law = FailureLaw::exponential;
   double weibull_shape = 0.7;    // Schroeder & Gibson 2010: 0.7–0.8
-  double hardware_share = 0.78;  // of them cost a node; the others restart on theirs (same source)
+  double hardware_share = 0.78;  // of failures that cost a node; after others it stays (Llama Team)
   std::optional<RackFailures> racks;
   std::optional<LeafFailures> leaves;
   std::optional<SilentCorruption> silent;
   std::optional<Stragglers> stragglers;
   std::optional<Maintenance> maintenance;
-  std::vector<TracedFailure> trace;  // not empty: instead of all random failures of nodes
+  std::vector<TracedFailure> trace;  // not empty: replaces all random failures of nodes
   Heartbeat heartbeat;
   RestartTimes restart;
-  std::optional<int> spares;  // hot nodes beside the job's; absent: 1 % of its nodes, at least 1
-  Seconds repair = kDay;      // mean; assumed
+  std::optional<int> spares;  // idle nodes that are ready; absent: 1 % of the job's, at least 1
+  Seconds repair = kDay;      // mean time to repair a node; assumed
   ElasticPolicy elastic = ElasticPolicy::wait;
 };
 
 enum class CheckpointMode {
-  synchronous,  // training stands until the checkpoint is written
-  asynchronous  // it stands for the copy to host memory; the writing goes on beside it
+  synchronous,  // training stops until the checkpoint is written
+  asynchronous  // training stops for the copy to host memory and goes on beside the writing
 };
 
 enum class TierKind {
@@ -106,18 +104,20 @@ enum class TierKind {
   storage  // a store of its own
 };
 
-// Where checkpoints go. What lies in or on a node is lost with it, unless peers have copies.
+// A place for checkpoints. Those in a node's memory or on its NVMe are lost with the node, unless
+// peers have copies.
 struct StorageTier {
   TierKind kind = TierKind::storage;
-  int every = 1;  // of so many checkpoints one
-  int peers = 1;  // memory, nvme: other nodes that have a copy of a node's part
-  // Of the whole tier. Absent: a node's NICs (memory), its NVMe, or 1 GB/s a node of a store, which
-  // is Llama 3's (2 TB/s sustained for 2,048 nodes).
+  int every = 1;  // only one of so many checkpoints is written here
+  int peers = 1;  // memory, nvme: other nodes that keep a copy of a node's part
+  // Of the whole tier. Absent: the nodes' NICs (memory), their NVMe, or 1 GB/s for each node (a
+  // store), which is Llama 3's (2 TB/s sustained for 2,048 nodes).
   std::optional<BytesPerSecond> write_bandwidth, read_bandwidth;
   double contention = 0;  // share of the bandwidth that other jobs take
 };
 
-// Between two full checkpoints only what changed is written; loading reads all since the full one.
+// Between two full checkpoints only what changed is written; loading reads the last full one and
+// all since.
 struct Incremental {
   int full_every = 10;
   double share = 0.1;  // of the bytes of a full one
@@ -125,15 +125,15 @@ struct Incremental {
 
 struct Checkpointing {
   CheckpointMode mode = CheckpointMode::asynchronous;
-  std::optional<Seconds> interval;  // of training between two; absent: Daly's
+  std::optional<Seconds> interval;  // training time between two checkpoints; absent: Daly's
   std::optional<Bytes> bytes;       // absent: weights, master weights and moments
-  bool sharded = true;              // all nodes write; else those of one replica
+  bool sharded = true;              // all nodes write a part; else only those of one replica
   double interference = 0;          // training time lost a second of background writing
   std::optional<Incremental> incremental;
   int keep = 0;                    // checkpoints a tier retains; 0: all
   double load_failure = 0;         // share of checkpoints that validation on load refuses
   Seconds validation{0};           // of a loaded checkpoint
-  std::vector<StorageTier> tiers;  // the first is written first; empty: one store
+  std::vector<StorageTier> tiers;  // in the order of writing; empty: one store
 };
 
 }  // namespace trainyard

@@ -7,7 +7,7 @@
 
 namespace trainyard {
 
-// A fused kernel that reads and writes `traffic`; 0 bytes cost nothing.
+// A fused kernel that reads and writes `traffic` bytes in all; 0 bytes cost nothing.
 Seconds memory_bound_time(const Device& device, Bytes traffic);
 
 }  // namespace trainyard

@@ -3,8 +3,8 @@
 // holds every algorithm to it).
 //
 // Members are numbered 0 … n−1; with r members in a domain, member i is in domain i / r. Between
-// two rounds all members wait for each other. Within the repeats of one round a member waits only
-// for those it receives from (as in a ring).
+// two rounds with different transfers all members wait for each other. Within the repeats of one
+// round a member waits only for those it receives from (as in a ring).
 #pragma once
 
 #include <vector>
@@ -22,7 +22,7 @@ struct Transfer {
 // Whose links a transfer takes.
 enum class Way {
   own_links,      // those of the sender and of the receiver
-  all_links,      // those of all members of the sender's domain and of the receiver's
+  all_links,      // those of all r members in the sender's block and in the receiver's
   rings,          // those of all members of a domain that follow each other: as many rings at once
   switch_inside,  // to itself: up to the domain's switch and down again
   switch_across,  // to itself: up to the fabric's first switch and down again; to another member:
