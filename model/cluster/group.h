@@ -1,6 +1,7 @@
-// What a process group's members have between them: the α and B of its links, derived from the
-// topology graph and the rank placement, with all sibling groups talking at the same time (so
-// shared NICs and oversubscribed leaves are divided). Handbook §6, "which links".
+// The links of a process group: the α and B between its members, derived from the topology graph
+// and the rank placement (group_links() of topology.h). Assumes that all sibling groups communicate
+// at the same time, so shared NICs and oversubscribed leaves are divided among them. Handbook §6,
+// "which links".
 #pragma once
 
 #include "model/units.h"
@@ -8,8 +9,9 @@
 namespace trainyard {
 
 // The ranks {first + (i mod run)·stride + (i / run)·jump, i < size}. Every group of a plan has this
-// form; most are one run: the second level is for a dimension between the two that a group joins
-// (dense gradients over CP and DP when PP stands between them).
+// form, and most are one run. A group needs a second level if it joins two dimensions with a third
+// one between them in the rank order: dense gradients over CP and DP with PP between them.
+// Example: stride 2, size 4, run 2, jump 16: ranks 0, 2, 16, 18 and their siblings.
 struct GroupShape {
   int stride = 1;
   int size = 1;
@@ -27,22 +29,23 @@ struct RankRange {
 
 inline bool is_one_run(GroupShape group) { return group.run == 0 || group.run == group.size; }
 
-// Members of a group in every aligned block of so many ranks.
+// Members of a group in an aligned block of `ranks` ranks. Where groups straddle the ends of
+// blocks: the largest number that divides every part (12 ranks over nodes of 8: 8 + 4, so 4).
 int members_within(GroupShape group, int ranks);
 
-// How much contention on the links between switches slows each algorithm's messages between
-// domains, whose partners stand at distance 1, 2, 4, …: their time over that at the bandwidth named
-// beside the field. 1: the NICs are the bottleneck; below 1: fewer messages share a link than that
-// bandwidth assumes.
+// How much contention on the links between switches slows messages between domains, by the pattern
+// in which an algorithm sends them (most to partners at distance 1, 2, 4, …): their time over their
+// time at the bandwidth named beside the field. 1: the NICs are the bottleneck; 2: it takes twice
+// as long; below 1: fewer messages share a link than that bandwidth assumes.
 struct Crowding {
   double halving = 1;   // recursive halving or doubling of shares, at `across_all_to_all`
   double doubling = 1;  // the whole message in every round, at `across_all_to_all`
   double binomial = 1;  // the whole message down one tree, at `across`
   double scatter = 1;   // halves of what is left of it, at `across`
   double trees = 1;     // up or down two binary trees, at r·across
-  double sums = 1;      // added up in the switches, at `across`
-  double lanes = 1;     // around a ring of like places of all domains, at `across`: more than 1
-                        // where groups that straddle domains change rail for it
+  double sums = 1;      // added up in the switches (SHARP), at `across`
+  double lanes = 1;  // rings over the members of the same place in all domains, at `across`; more
+                     // than 1 where members of groups that straddle domains must change rail
   friend bool operator==(const Crowding&, const Crowding&) = default;
 };
 
@@ -53,21 +56,22 @@ struct GroupLinks {
   BytesPerSecond inside;             // per member, to all members of its own domain
   BytesPerSecond inside_pair;        // to one of them: less than `inside` in a mesh
   Seconds inside_latency;            // α of a step inside the domain
-  BytesPerSecond across;             // per member: its share of what a ring in rank order has
-                                     // between two domains; the ring itself has r·across
-  BytesPerSecond passing;            // of a message to the next member in another domain, when all
-                                     // pass one on: a domain has one sender of each group, over
-                                     // its own NICs
+  BytesPerSecond across;             // per member, for a ring in rank order, which has r·across
+                                     // between two domains
+  BytesPerSecond passing;            // of a member that sends to the next one in another domain,
+                                     // over its own NICs, when every group does so at once (one
+                                     // sender of each group in a domain)
   BytesPerSecond across_all_to_all;  // per member, when each sends as much to every other one
-  int narrow_levels = 0;             // of the hierarchy that messages leave, with less to leave a
-                                     // subtree than its domains have: oversubscribed leaves
+  int narrow_levels = 0;             // levels of the fabric that the group crosses whose subtrees
+                                     // have less bandwidth out than their domains have together
+                                     // (oversubscribed leaves)
   BytesPerSecond way_out;            // per rank, out of its domain, whatever is beyond
   Seconds across_latency;            // α of a step between domains
-  Seconds small_latency;             // … by the protocol for small messages, where there is one:
+  Seconds small_latency;             // … by the fabric's protocol for small messages
   double small_share = 0;            // its share of the bandwidth; 0: there is none
   bool switched = true;              // inside: a switch (NVSwitch) rather than a mesh or PCIe
-  bool one_link = false;             // out of the domain over the very link that `inside` is of
-                                     // (PCIe): what does both at a time shares it
+  bool one_link = false;             // PCIe: a device's one link carries both the traffic inside
+                                     // and that out of the domain, which share it
   Crowding crowding;
   friend bool operator==(const GroupLinks&, const GroupLinks&) = default;
 };

@@ -1,5 +1,5 @@
-// The rates of groups that were counted once, by what describes the groups: a list that only grows,
-// at its head, so that threads read it while others add.
+// Rates of groups that were computed before, by what describes the groups: a linked list that only
+// grows, at its head, so that threads can read it while others add to it, without a lock.
 #pragma once
 
 #include <atomic>
@@ -20,14 +20,14 @@ class KnownRates {
   KnownRates(const KnownRates&) = delete;
   KnownRates& operator=(const KnownRates&) = delete;
 
-  // Null: not known.
+  // Null: not known yet.
   const Rates* find(const Key& key) const {
     for (const Known* known = head_.load(); known != nullptr; known = known->next) {
       if (known->key == key) return &known->rates;
     }
     return nullptr;
   }
-  // Of two threads that add the same both are kept.
+  // If two threads add the same key, both entries are kept.
   const Rates& add(const Key& key, const Rates& rates) {
     auto fresh = std::make_unique<Known>(Known{key, rates, head_.load()});
     while (!head_.compare_exchange_weak(fresh->next, fresh.get())) {

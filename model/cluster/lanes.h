@@ -1,5 +1,7 @@
-// The lanes between the NICs of two sides: every NIC has one at least, and those of the side with
-// fewer carry equal parts, as channels of a library that all leave and arrive once do.
+// How a message between two sets of NICs is split into lanes, one NIC of each side to a lane. There
+// are as many lanes as the larger set has NICs, and the NICs of the smaller set carry equal parts,
+// as the channels of a collective library do. Example: 2 NICs to 3: lanes 0→0 and 0→2 with 1/4 each
+// and 1→1 with 1/2.
 #pragma once
 
 #include <algorithm>
@@ -7,8 +9,9 @@
 
 namespace trainyard {
 
-// `visit` takes the places of both ends in their lists, and the share of what is sent. Place i is
-// joined to place i, the shorter list in turn. Requires: both have one.
+// Calls `visit(from, to, share)` for each lane: the places of its NICs in their lists, and its
+// share of the message. Lane i joins place i of both lists, the shorter one repeated. Requires:
+// leaving, arriving >= 1.
 template <typename Visit>
 void for_each_lane(std::size_t leaving, std::size_t arriving, Visit visit) {
   const std::size_t lanes = std::max(leaving, arriving);

@@ -1,15 +1,17 @@
-// What process groups have on a fabric without nested subtrees (torus, dragonfly, graph, static
-// routing): all sibling groups of a shape send at once over the routes that the simulator takes,
-// and the fullest link sets the rate. Computed once a shape and kept.
+// Bandwidths of process groups on a fabric whose links between switches no subtree describes
+// (torus, dragonfly, graph, static routing): all sibling groups of a shape send at once over the
+// routes that the simulator takes, and the fullest link sets the rate. Computed once for each
+// shape.
 //
-// Exact for rings. What sends to partners at distance 1, 2, 4, … or down a tree is counted message
-// by message, up to kMostPairs of them (in a torus kMostInTorus); beyond them a torus is counted
-// dimension by dimension and a hash as even shares. Every round lasts as long as it does for the
-// slowest sibling: where siblings meet unlike loads, one may be ahead of that. An all-to-all is
-// counted switch by switch (in a torus beyond kMostInTorus pairs dimension by dimension): exact up
-// to kMostPairs pairs. Beyond them, some distances, spread evenly over the group, stand for all of
-// them, and a hash is taken to give each way an even share, as it nearly does with many flows. In a
-// torus one group stands for all that lie to the links as it does.
+// Rings are exact. Messages to partners at distance 1, 2, 4, … and down trees are counted one by
+// one, up to kMostPairs of them (in a torus kMostInTorus for each rank of a domain). With more, a
+// torus is routed dimension by dimension, and static routes by hash are replaced by even shares,
+// which many flows nearly have. A round lasts as long as for the slowest sibling, though siblings
+// under less load may be ahead.
+// All-to-alls are summed by pairs of switches: exact up to kMostPairs pairs (a torus is routed
+// dimension by dimension from kMostInTorus on). With more, a sample of distances, spread evenly
+// over the group, stands for all, and hashes are replaced by even shares.
+// In a torus one group stands for all that its symmetry maps onto it (torus_symmetry.h).
 #pragma once
 
 #include <atomic>
@@ -29,42 +31,42 @@
 
 namespace trainyard {
 
-// Protocol efficiency taken off; infinite where nothing leaves the domains.
+// Rates between domains, protocol efficiency taken off; infinite where nothing leaves the domains.
 struct GroupRates {
-  BytesPerSecond ring;                 // of a whole ring in rank order between two domains
-  BytesPerSecond passing;              // of messages from members to the next in another domain
-  BytesPerSecond all_to_all;           // per member, of what it sends out of its domain
-  std::optional<CrossingTimes> times;  // nothing: those of the tiers
+  BytesPerSecond ring;                 // of a whole ring in rank order (r·GroupLinks::across)
+  BytesPerSecond passing;              // as GroupLinks::passing
+  BytesPerSecond all_to_all;           // as GroupLinks::across_all_to_all
+  std::optional<CrossingTimes> times;  // none: those computed from the tiers hold
 };
 
-// Counts what every link carries; a value with its own scratch.
+// Adds up the bytes that every link carries. A value with its own scratch memory.
 class GroupRouter {
  public:
   static constexpr std::size_t kMostPairs = 1 << 16;
-  static constexpr std::size_t kMostInTorus = 1 << 12;  // of its nodes
+  static constexpr std::size_t kMostInTorus = 1 << 12;
 
-  // Requires: as Routes; `tiers` of the cluster, with one at least.
+  // Requires: `graph` and `tiers` are of the cluster; there is at least one tier.
   GroupRouter(const Cluster& cluster, const TopologyGraph& graph, const FabricTiers& tiers);
 
-  // `members`: of the group in each domain. `among`: the ranks whose groups talk at once.
+  // `members`: members_within() a domain. `among`: the ranks whose groups talk at once.
   GroupRates compute(GroupShape shape, int members, RankRange among = {});
 
  private:
   using Ranks = std::span<const int>;
-  // The groups of one shape, one after the other.
+  // The groups of one shape.
   struct Siblings {
-    std::vector<int> ranks;
-    std::size_t size = 1;    // of each
-    std::size_t copies = 1;  // groups that each of them stands for
+    std::vector<int> ranks;  // one group after the other
+    std::size_t size = 1;    // ranks of each group
+    std::size_t copies = 1;  // groups that each of them stands for (torus symmetry)
     std::size_t count() const { return ranks.size() / size; }
     std::size_t all() const { return count() * copies; }
     Ranks operator[](std::size_t group) const { return Ranks(ranks).subspan(group * size, size); }
   };
   struct Nic {
     std::uint32_t vertex = 0, leaf = 0;  // leaf: the switch that it hangs on
-    std::int32_t link = -1;              // from it to there
+    std::int32_t link = -1;              // from the NIC to its leaf; link ^ 1 is the way back
   };
-  // The switches of a group and how many members hang on each.
+  // The switches of a group and how many of its members hang on each.
   using Census = std::vector<std::pair<std::uint32_t, double>>;
 
   void read_nics(const Cluster& cluster, const TopologyGraph& graph);
@@ -78,7 +80,7 @@ class GroupRouter {
   bool fold_nics(int node, int first);
   bool fold_link(std::int32_t link, std::int32_t first);
 
-  // What one switch has for another.
+  // Bytes from one switch to another.
   struct Sent {
     std::uint32_t from = 0, to = 0;
     double bytes = 0;
@@ -86,7 +88,7 @@ class GroupRouter {
   static std::pair<std::uint32_t, std::uint32_t> ends(const Sent& sent) {
     return {sent.from, sent.to};
   }
-  // Whose NICs a message between two domains takes.
+  // Whose NICs the messages between two domains take; between_switches: none are counted.
   enum class Sending { every_member, first_members, all_together, between_switches };
   std::optional<CrossingTimes> crossing_times(const Siblings& groups, int members);
   double trees_time(const Siblings& groups, int members);
@@ -118,25 +120,26 @@ class GroupRouter {
   InterNodeKind kind_;
   int devices_ = 0, ranks_per_domain_ = 1;
   TorusNodes torus_;
-  double out_of_domain_ = 0;  // seconds of a byte that every member sends
-  double out_alone_ = 0;      // … that one device alone does
-  bool one_link_ = false;     // inside and out (FabricTiers)
-  bool unlike_nics_ = false;  // (FabricTiers)
+  double out_of_domain_ = 0;  // seconds a byte out of a domain takes if every rank sends one
+  double out_alone_ = 0;      // … if one device sends alone
+  bool one_link_ = false;     // as in FabricTiers
+  bool unlike_nics_ = false;  // as in FabricTiers
   Routes routes_;
-  Routes even_routes_;                  // of what is counted by switches
-  bool counted_evenly_ = false;         // by those
-  bool straddling_ = false;             // the shape that is computed, or NICs are unlike
-  std::vector<double> capacities_;      // by link
-  std::vector<std::size_t> first_nic_;  // by rank
-  std::vector<Nic> nics_;               // of each rank
-  std::vector<std::int32_t> folded_;    // by link: that which stands for it; empty: itself
+  Routes even_routes_;                  // the same fabric without hashes (evenly_routed())
+  bool counted_evenly_ = false;         // even_routes_ are in use
+  bool straddling_ = false;             // the current shape straddles domains, or NICs are unlike
+  std::vector<double> capacities_;      // by link, bytes a second
+  std::vector<std::size_t> first_nic_;  // by rank, its first one in nics_
+  std::vector<Nic> nics_;               // of all ranks, one rank after the other
+  std::vector<std::int32_t> folded_;    // by link: the link that stands for it; empty: itself
   std::vector<double> load_;            // by link, bytes
   std::vector<std::int32_t> loaded_;    // links with a load
-  std::vector<LinkUse> uses_;
-  std::vector<Sent> between_;
+  std::vector<LinkUse> uses_;           // scratch
+  std::vector<Sent> between_;           // waits for route_between()
 };
 
-// The same, once a shape. Threads that ask for a new shape at once compute the same rates.
+// GroupRouter's rates, kept by shape. Threads that ask for a new shape at once compute the same
+// rates.
 class RoutedGroups {
  public:
   // Requires: as GroupRouter.
@@ -150,7 +153,7 @@ class RoutedGroups {
 
  private:
   const GroupRouter router_;
-  std::atomic<GroupRouter*> idle_ = nullptr;  // a copy that nobody computes with
+  std::atomic<GroupRouter*> idle_ = nullptr;  // a copy of router_ that no thread is using
   KnownRates<GroupShape, GroupRates> known_;
 };
 

@@ -1,11 +1,13 @@
-// The ways of traffic over a fabric's switches: which links carry how much of it. Deterministic.
+// Routes over a fabric's switches: which links carry which share of a flow. Deterministic.
 //
-// *Adaptive*: evenly over all shortest ways, at every switch in proportion to the links that lead
-// nearer. *Static*: one way for each pair of NICs, at every switch by a hash (ECMP); in a torus
-// dimension by dimension, the shorter way round (e-cube, Dally & Seitz 1987). In a dragonfly a
-// *minimal* way has one link between the two groups (all of them, or one by hash), and
-// *Valiant's* passes through a third group, all of them in turn (Kim, Dally, Scott & Abts 2008).
-// Assumes that congestion does not move traffic: adaptive spreads as if nothing else were there.
+// *Adaptive*: over all shortest ways, split at every switch in proportion to the bandwidth of the
+// links that lead nearer. *Static*: one way for each pair of NICs, chosen at every switch by a hash
+// (ECMP); in a torus dimension by dimension, the shorter way round (e-cube, Dally & Seitz 1987).
+// In a dragonfly a *minimal* way has one link between the two groups (adaptive: split over all of
+// these links; static: one by hash), and *Valiant's* goes by way of a third group, split evenly
+// over all third groups (Kim, Dally, Scott & Abts 2008).
+// Assumes that congestion does not move traffic: adaptive routing splits as if nothing else were
+// sent.
 #pragma once
 
 #include <cstdint>
@@ -18,38 +20,38 @@
 namespace trainyard {
 
 struct LinkUse {
-  std::int32_t link = 0;  // 2e from source to target of the graph's e-th edge, 2e + 1 back
+  std::int32_t link = 0;  // of the graph's e-th edge: 2e from source to target, 2e + 1 back
   double share = 1;       // bytes on the link for each byte of the flow
 };
 
 class Routes {
  public:
-  // A torus or dragonfly that is not whole is routed like any graph.
+  // A torus or dragonfly with nodes or links missing is routed like any graph.
   Routes(const Cluster& cluster, const TopologyGraph& graph);
 
-  // Whether the ways of two NICs differ where they hang on the same switches.
+  // Whether a way depends on the two NICs, not only on the switches that they hang on.
   bool by_hash() const {
     return routing_ == FabricRouting::static_paths && scheme_ != Scheme::torus;
   }
 
-  // Appends the links from the switch of one NIC to that of another, for `share` of a flow; none
-  // where there is no way.
+  // Appends the links from the switch of one NIC to that of another, for `share` of a flow; nothing
+  // if no way leads there.
   void append(std::uint32_t from_nic, std::uint32_t to_nic, double share,
               std::vector<LinkUse>& uses);
-  // The same between two switches; `key` draws a static way.
+  // The same between two switches; `key` is hashed to choose a static way.
   void append_between(std::uint32_t from, std::uint32_t to, std::uint64_t key, double share,
                       std::vector<LinkUse>& uses);
 
-  // The switch that a NIC hangs on; of several the first. kNone: of none.
+  // The switch that a NIC hangs on, the first of several. kNone: it hangs on none.
   std::uint32_t switch_of(std::uint32_t nic) const { return leaf_of_[nic]; }
   static constexpr std::uint32_t kNone = 0xffffffff;
 
-  // Of a torus that is whole: its nodes along each dimension; else none.
+  // Nodes along each dimension of a whole torus; else empty.
   std::span<const int> torus_sides() const {
     return scheme_ == Scheme::torus ? std::span<const int>(sides_) : std::span<const int>();
   }
-  // Of the torus's links the one from the switch of a node along a dimension, forward or back; −1
-  // where the dimension has one node.
+  // The torus's link from the switch of a node along a dimension, forward or back; −1 if the
+  // dimension has one node.
   std::int32_t torus_link(int node, std::size_t dimension, bool back) const;
   // The node of a torus's switch.
   int torus_node(std::uint32_t leaf) const { return static_cast<int>(place_[leaf]); }
@@ -99,22 +101,22 @@ class Routes {
 
   FabricRouting routing_ = FabricRouting::adaptive;
   Scheme scheme_ = Scheme::shortest;
-  std::vector<std::uint32_t> leaf_of_;  // by vertex, of NICs
-  std::vector<std::uint32_t> place_;    // by vertex, of switches: the leaves first, in order
-  std::vector<std::uint32_t> leaves_;   // vertices
+  std::vector<std::uint32_t> leaf_of_;  // by vertex of a NIC: its switch
+  std::vector<std::uint32_t> place_;    // by vertex of a switch: its number, the leaves' first
+  std::vector<std::uint32_t> leaves_;   // their vertices
   std::size_t switches_ = 0;
-  std::vector<std::uint32_t> first_step_;  // by vertex
-  std::vector<Step> steps_;                // between switches, by target
+  std::vector<std::uint32_t> first_step_;  // by vertex, in steps_
+  std::vector<Step> steps_;                // between switches; of each switch sorted by target
   // Torus.
   std::vector<int> sides_;
-  std::vector<std::uint32_t> neighbours_;  // in steps_: by place, dimension, way
+  std::vector<std::uint32_t> neighbours_;  // in steps_, by place, dimension, forward or back
   // Dragonfly.
   std::uint32_t leaves_per_group_ = 1, groups_ = 1;
   std::vector<std::vector<Bridge>> bridges_;  // by pair of groups
   // By target switch: hops to it from the switch of every place; −1: none.
   std::unordered_map<std::uint32_t, std::vector<std::int32_t>> distances_;
-  std::vector<Step> nearer_;  // what find_nearer found
-  // What a byte takes of links on its shortest ways, by pair of switches; made anew when full.
+  std::vector<Step> nearer_;  // result of find_nearer(): links that lead one hop nearer
+  // Links that one byte takes on its shortest ways, by pair of switches; emptied when full.
   static constexpr std::size_t kMostSpread = 1 << 16;
   std::unordered_map<std::uint64_t, std::vector<LinkUse>> spread_;
 };

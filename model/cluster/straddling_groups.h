@@ -1,11 +1,12 @@
-// Groups that straddle domains: their members lie unevenly over them (12 ranks over nodes of 8,
-// every third rank), so that siblings load unlike NICs of a domain. Counted NIC by NIC, as on
-// routed fabrics (model/cluster/routed_groups.h), over as many domains as it takes until siblings
-// lie as the first ones do; once a shape, and kept. Switches are taken to pass everything on: what
-// subtrees above domains let pass is the tiers'.
+// Bandwidths out of domains for groups that straddle them: their members lie unevenly over domains
+// (groups of 12 ranks over nodes of 8; every third rank), so sibling groups load the NICs of a
+// domain unequally. The load is counted NIC by NIC, as on routed fabrics
+// (model/cluster/routed_groups.h), over as many domains as it takes until siblings lie in them as
+// the first ones do: once for each shape. Switches are taken to pass everything on; what subtrees
+// above the domains let pass is left to the tiers.
 //
-// Of a shape that repeats after more than kMostRanks, a smaller one stands for it, whose groups
-// begin and end at the same places of their domains.
+// If a shape repeats only after more than kMostRanks ranks, a smaller shape is counted for it,
+// whose groups begin and end at the same places of their domains.
 #pragma once
 
 #include "model/cluster/cluster.h"
@@ -16,8 +17,8 @@
 
 namespace trainyard {
 
-// Whether domains of so many ranks hold unlike parts of a group and its siblings. Groups with each
-// member in a domain of its own do not straddle.
+// Whether a group's members, or those of its siblings, lie unevenly over domains of `ranks` ranks.
+// Groups with each member in a domain of its own do not straddle.
 bool straddles(GroupShape group, int ranks);
 
 class StraddlingGroups {
@@ -27,9 +28,10 @@ class StraddlingGroups {
   // Requires: `tiers` are those of the cluster and have one.
   StraddlingGroups(Cluster cluster, const FabricTiers& tiers);
 
-  // With all groups of the shape among these ranks talking at once. Null: the shape repeats too
-  // late, and no smaller one stands for it. Requires: straddles(), or that NICs are unlike;
-  // `among` begins in the first domain, or is all ranks.
+  // The rates where all groups of the shape among these ranks talk at once. `members`:
+  // members_within() a domain. Null: the shape repeats too late and no smaller one can stand for
+  // it. Requires: straddles(shape, …), or unlike NICs (FabricTiers::unlike_nics); `among` begins in
+  // the first domain, or is all ranks.
   const GroupRates* rates(GroupShape shape, int members, RankRange among = {});
 
  private:

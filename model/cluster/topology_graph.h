@@ -1,5 +1,5 @@
-// The graph of model/cluster/topology.h itself. Apart from it, since Boost.Graph takes a second to
-// compile, while nearly all who include the topology want only what is read off it.
+// The graph of model/cluster/topology.h itself. It has a header of its own because Boost.Graph
+// takes a second to compile, and nearly all files that include the topology need only its tiers.
 #pragma once
 
 #include <boost/graph/adjacency_list.hpp>

@@ -1,12 +1,14 @@
-// How a torus repeats itself for sibling groups that send at once. Where moving every node so far
-// along a dimension carries each group to another one, member by member, it carries what they send
-// too: one group of each such orbit tells what all put on the links.
+// Symmetry of a torus for sibling groups that send at once. If shifting every node by some distance
+// along a dimension maps each group onto another one, member by member, it maps their messages too.
+// So it is enough to count the messages of one group of each orbit of these shifts.
+// Example: a ring of 8 nodes and groups {0, 1}, {2, 3}, {4, 5}, {6, 7}: a shift by 2 maps them onto
+// each other, and one group stands for all four.
 //
-// Holds for the routes of model/cluster/routes.h, which depend on places in one case: half-way
-// round, dimension by dimension, goes forward from even ones and back from odd ones. Groups of one
-// shape all have the same distances between their ranks. So none that is carried an odd distance
-// along an even side has members half-way round it: carried half-way, they would have changed
-// sides.
+// Needs routes that do not depend on absolute places. Those of model/cluster/routes.h do in one
+// case: routed dimension by dimension, a way half-way round goes forward from even places and back
+// from odd ones. That case does not arise: a shift by an odd distance along an even side cannot map
+// groups onto each other if they have members half-way round it. (All groups of a shape have the
+// same distances between their ranks; shifted half-way, such members would have changed sides.)
 #pragma once
 
 #include <cstddef>
@@ -17,21 +19,21 @@ namespace trainyard {
 
 // Nodes in the order of their places: the first dimension is the fastest.
 struct TorusNodes {
-  std::vector<int> sides;  // by dimension; none: it is no torus
+  std::vector<int> sides;  // nodes along each dimension; empty: it is no torus
   int devices = 1;         // of a node
   int domain = 1;          // nodes of one NVLink domain, which stay together
 };
 
 class TorusSymmetry {
  public:
-  // By dimension the least distance that carries the groups to one another; its side where none
-  // does. Requires: groups of one shape, of `size` ranks, one after the other. O(ranks) for a
-  // distance that does; for most others a few ranks tell.
+  // Finds for each dimension the least shift that maps the groups onto each other; its side if none
+  // does. Requires: `ranks` are groups of one shape, of `size` ranks each, one after the other.
+  // O(ranks) for a shift that does; for most others a few ranks decide.
   TorusSymmetry(const TorusNodes& nodes, std::span<const int> ranks, std::size_t size);
 
-  // Nodes, and so groups, of an orbit; 1: there is no symmetry.
+  // Nodes of an orbit, and so groups of one; 1: there is no symmetry.
   std::size_t copies() const;
-  // The one that stands for the orbit of a node, or of what lies there.
+  // The node that stands for the orbit of `node`.
   int first(int node) const;
 
  private:

@@ -1,5 +1,5 @@
-// Who passes how much on to whom down the trees of collective algorithms, in rounds: between the
-// domains of a group, by their numbers, or between the members of one.
+// Rounds of messages in the trees of collective algorithms: who sends which share of the message to
+// whom. Numbers are those of a group's domains, or of the members of one domain.
 #pragma once
 
 #include <bit>
@@ -18,19 +18,19 @@ struct TreeHop {
 };
 using TreeHops = std::vector<TreeHop>;  // of one round
 
-// Everyone to the one `far` further on, the last ones to the first.
+// All send to the one `far` further on, the last ones to the first.
 TreeHops shift_hops(int count, int far);
 
-// Binomial broadcast from 0: in round k, who has the message sends it 2^k further on.
+// Binomial broadcast from 0: in round k, all that have the message send it 2^k further on.
 std::vector<TreeHops> binomial_hops(int count);
 
-// Binomial scatter from 0: who has several blocks gives the upper half of them to the first of
-// those that they are for (Thakur et al. 2005).
+// Binomial scatter from 0: each holder of several blocks sends the upper half of them to the first
+// of their destinations (Thakur et al. 2005).
 std::vector<TreeHops> scatter_hops(int count);
 
-// Up two complementary binary trees at once, half of the message each: the second is the first one
-// backwards, so that who passes on in one only hands in in the other (Sanders, Speck & Träff 2009);
-// of two both halves go the same way.
+// Up two complementary binary trees at once, each with half of the message: the second tree is the
+// first one with the numbers reversed, so that inner nodes of one are leaves of the other (Sanders,
+// Speck & Träff 2009). If `count` is 2, both halves go the same way.
 TreeHops double_tree_hops(int count);
 
 }  // namespace trainyard

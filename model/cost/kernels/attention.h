@@ -3,7 +3,7 @@
 // all times a smooth correction over sequence, heads and their grouping. Parameters are fitted per
 // device and head dimension, with and without a sliding window, to an inference kernel that also
 // writes the KV cache (docs/accuracy.md); between two head dimensions times are interpolated.
-// Measured in 16 bits: other dtypes follow by the ratio of the dense rates, as GEMMs do
+// Measured in 16 bits: fp32 follows by the ratio of the dense rates, as GEMMs do
 // (FlashAttention has no kernel of fp32).
 #pragma once
 
