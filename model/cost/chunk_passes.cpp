@@ -23,8 +23,8 @@ void add_layers(const PreparedJob& job, const LayersOfChunks& layers, int chunk,
   }
 }
 
-// What each of `chunks` chunks that a micro-batch meets takes beyond its units'. It meets a share
-// `met` of those that are held.
+// What a stage's passes take beyond those of its units, for each of the `chunks` that a micro-batch
+// visits. `met`: the share of the chunks held that it visits.
 PassTimes beyond_units(const StagePasses& of, double met, int chunks) {
   const auto& [stage, held, units, all] = of;
   PassTimes sum;
@@ -40,14 +40,14 @@ PassTimes beyond_units(const StagePasses& of, double met, int chunks) {
           all.hidden * share};
 }
 
-// Layers of each kind.
+// Whether two chunks hold equally many layers of each kind.
 bool hold_alike(const PreparedJob& job, const LayersOfChunks& layers, int chunk, int other) {
   if (layers[chunk] != layers[other]) return false;
   return job.only_kind || job.layers_between(layers.before(chunk), layers[chunk]) ==
                               job.layers_between(layers.before(other), layers[other]);
 }
 
-// The same, and what is repeated of them. On a loop.
+// Whether they also recompute alike. Requires: a loop.
 bool pass_alike(const PreparedJob& job, const Plan& plan, const LayersOfChunks& layers, int chunk,
                 int other) {
   const int stages = plan.pipeline_parallel;
@@ -58,9 +58,9 @@ bool pass_alike(const PreparedJob& job, const Plan& plan, const LayersOfChunks& 
   return hold_alike(job, layers, chunk, other);
 }
 
-// Whether micro-batches pass unlike layers from chunk to chunk of a loop; the embedding's and the
-// head's may have one less than the others, which those stand for (design §3). Times do not tell:
-// an end with more layers looks like one with a larger matrix.
+// Whether the chunks of a loop hold unlike layers. The first and the last chunk may have one layer
+// less than the others, for which the embedding or the head stands in (design §3). That cannot be
+// told from their times: an end with more layers looks like one with a larger matrix.
 bool layers_are_unlike(const PreparedJob& job, const Plan& plan) {
   const LayersOfChunks layers(plan, job.job.model.layers);
   const int last = plan.pipeline_parallel * plan.virtual_stages - 1;
@@ -70,12 +70,13 @@ bool layers_are_unlike(const PreparedJob& job, const Plan& plan) {
   const auto stands_for_one = [&](int count) {
     return count == layers[1] || count + 1 == layers[1];
   };
-  // An MTP layer has a head of its own.
+  // An MTP layer counts twice, for it has a head of its own.
   return !stands_for_one(layers[0]) || !stands_for_one(layers[last] + 2 * job.job.model.mtp_layers);
 }
 
-// Of unlike layers a number is repeated, the first of each chunk: what that takes in a chunk over
-// the mean of the stage's layers of the same kinds, which is in its passes already.
+// Where a stage recomputes a number of its layers, these are the first ones of each chunk. If
+// layers are of several kinds, adds what that takes in each chunk beyond the mean over the stage's
+// layers of a kind, which is in the passes already.
 void add_own_repeats(const PreparedJob& job, const Plan& plan, const StagePasses& of,
                      const LayersOfChunks& layers, std::span<PassTimes> own) {
   const Recompute recompute = recompute_of(plan, of.stage);
@@ -105,14 +106,14 @@ void append_chunk_passes(const PreparedJob& job, const Plan& plan, const StagePa
   const PipelineShape shape = pipeline_shape(plan);
   const LayersOfChunks layers(plan, job.job.model.layers);
   const int chunks = chunks_held(shape);
-  const double met = shape.chunks / static_cast<double>(chunks);  // by one micro-batch
+  const double met = shape.chunks / static_cast<double>(chunks);
   const PassTimes more = beyond_units(of, met, shape.chunks);
   const int last = layer_chunks(shape) - 1;
   const std::size_t before = out.size();
   out.resize(before + static_cast<std::size_t>(chunks));
   PassTimes* own = &out[before];
   PassTimes of_layers;
-  int counted = -1;  // layers, where all are of one kind
+  int counted = -1;  // layers that `of_layers` is of, where all are of one kind
   for (int chunk = 0; chunk < chunks; ++chunk, ++own) {
     const int position = layer_chunk_of(shape, {of.stage, chunk});
     const int count = layers[position];

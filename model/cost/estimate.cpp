@@ -58,8 +58,8 @@ void add_exchanges(const PassCost& pass, double times, ExchangeTimes& exchanges)
   exchanges.ring_spare += pass.ring_spare * times;
 }
 
-// All layers of the stage, with what recomputation repeats of them. Returns what one layer of each
-// kind takes.
+// Adds all layers of the stage, recomputation included. Returns the passes of one layer of each
+// kind.
 LayerPasses add_layers(const StageCosts& costs, const StageParameters& held,
                        const RepeatedOnStage& repeated, double share, StageEstimate& stage,
                        StageWork& work) {
@@ -90,7 +90,8 @@ LayerPasses add_layers(const StageCosts& costs, const StageParameters& held,
   return each;
 }
 
-// Embedding or output head: kernels are reported apart from the layers'.
+// Adds the embedding or the output head, whose kernels the breakdown reports apart from the
+// layers'.
 void add_end(const LayerCost& end, double share, StageEstimate& stage) {
   const PassCost& f = end.forward;
   const PassCost& b = end.input_gradient;
@@ -111,7 +112,7 @@ DataParallelCost data_parallel_cost(const PreparedJob& job, const Plan& plan, Sh
                             work);
 }
 
-// Parameters' traffic of every micro-batch that compute waits for.
+// Communication of parameters in every micro-batch that compute waits for.
 PassTimes blocking_traffic(const PreparedJob& job, const Plan& plan, SharedCosts& shared,
                            const StageParameters& held, const StageWork& work) {
   if (plan.overlap.data_parallel || plan.held_zero_stage() < 2) return {};
@@ -125,8 +126,8 @@ EndPasses end_passes(const StageParameters& held, const UnitPasses& units, doubl
   return ends;
 }
 
-// Copies to the host and from it that outlast the passes they run beside, and what blocks those:
-// time of the passes, which parameters' traffic has as well.
+// Adds the copies to the host and from it as far as they outlast the passes beside them. `blocked`:
+// communication of parameters that the passes wait for, beside which copies run as well.
 struct CopiesOfStage {
   CopiesAtEnds step;
   Seconds before_passes;
@@ -143,8 +144,8 @@ CopiesOfStage add_offload(const OffloadCopies& copies, double share, const EndPa
   return {copies_at_ends(copies), before_passes};
 }
 
-// Sends stand in every pass, whole or by what they take from the compute beside them; those that
-// the stack overlaps show once more in the fill and drain of the pipeline (see `fill_time`).
+// Adds to every pass its sends, or where they are overlapped what compute loses to them. Overlapped
+// sends are exposed besides in the fill and drain of the pipeline (fill_time()).
 void add_sends(const Job& job, const Plan& plan, const PipelineSends& sends, int index,
                StageEstimate& stage) {
   const PassTimes shown = sends_in_passes(job.training.stack, plan, sends, index);
@@ -152,21 +153,21 @@ void add_sends(const Job& job, const Plan& plan, const PipelineSends& sends, int
   stage.exposed.pipeline += shown.total();
 }
 
-// What a forward pass beside a backward pass saves: the exchange of experts' tokens of one stands
-// beside the other's compute.
+// What DualPipe's pair of a forward and a backward pass saves: the all-to-alls of one run beside
+// the compute of the other.
 Seconds hidden_by_pair(const Stack& stack, const StageEstimate& stage) {
   const Seconds exchange = stage.exposed.expert_parallel;
   const Seconds compute = stage.passes.total() - exchange;
   return hidden_behind(compute, exchange, stack);
 }
 
-// Once a step: what data parallelism and the optimizer add before, after and around the pipeline.
-// The slowest stage of each decides, for all must be ready for the next step.
+// What data parallelism and the optimizer add once a step (StageEnds): the maxima over the stages,
+// because all must be ready for the next step.
 struct StepEnds {
   Seconds start, end, optimizer;
   Seconds copies;
   Seconds lost, queued;
-  Seconds at_ends_of_passes;  // of one micro-batch: all stages but the first
+  Seconds at_ends_of_passes;  // of one micro-batch: the sum over all stages but the first
   BesideRamps beside_ramps;
 };
 
@@ -187,8 +188,9 @@ void set_full_recompute(const StageCosts& costs, UnitPasses& units) {
   }
 }
 
-// Passes of one stage and what it adds to the ends of the step. A micro-batch visits a share of the
-// chunks that the stage holds: half, when the other half is a copy for the other way.
+// Fills in the passes of one stage and returns what it adds to the ends of the step. `share` of the
+// chunks that the stage holds are visited by one micro-batch: half of them where the other half is
+// a copy for the micro-batches that go the other way.
 StageEnds fill_stage(const PreparedJob& job, const Plan& plan, SharedCosts& shared,
                      std::size_t index, UnitPasses& units, Estimate& out) {
   const StageCosts& costs = shared.layers;
@@ -254,12 +256,13 @@ void take_longer(const BesideSends& own, BesideSends& longest) {
   longest.stretch = std::max(longest.stretch, own.stretch);
 }
 
-// Whether what a stage leaves to reduce depends on the order of its last passes.
+// Whether the reductions that are left at a stage's end depend on the order of its last passes.
 bool reduces_behind_passes(const Plan& plan) { return plan.held_zero_stage() == 2; }
 
-// Whether stages of the same layers differ by their place in the pipeline: where micro-batches go
-// both ways by what stands between a copy's last passes, where they turn back by the activations
-// that return first.
+// Whether stages that hold the same layers still differ by their place in the pipeline: where
+// micro-batches go both ways, by the passes between the last ones of a copy; where they turn back
+// (a V), by the activations that return from the host first; under ZeRO-2, by the weight-gradient
+// passes at the end.
 bool differs_by_place(const Plan& plan) {
   const bool activations_away = plan.offload.activations != OffloadTarget::none;
   const bool last_passes = plan.schedule->weight_gradients_at_end != one_at_end;
@@ -268,15 +271,16 @@ bool differs_by_place(const Plan& plan) {
          (reduces_behind_passes(plan) && last_passes);
 }
 
-// Whether the same recomputation may repeat others of the same layers: they come in another order,
-// or lie in other chunks.
+// Whether two stages with the same layers and the same recomputation may still repeat layers of
+// unlike kinds, because their layers come in another order or lie in other chunks.
 bool repeats_by_order(const PreparedJob& job, const Plan& plan, Recompute recompute) {
   const bool in_chunks = plan.virtual_stages > 1 && !plan.layers_per_stage.empty();
   return repeats_some(recompute) && (!job.only_kind || in_chunks);
 }
 
-// Between the ends of a pipeline most stages hold the same layers and send over the same links:
-// only their activations differ.
+// Whether this stage costs as much as the one before, so that only its activations have to be
+// counted: between the ends of a pipeline most stages hold the same layers and send over the same
+// links.
 bool repeats_previous(const PreparedJob& job, const Plan& plan, const SharedCosts& shared,
                       const Estimate& out, std::size_t index) {
   if (!shared.stages_lie_alike) return false;
@@ -285,7 +289,7 @@ bool repeats_previous(const PreparedJob& job, const Plan& plan, const SharedCost
   const StageParameters& own = out.held[index];
   const StageParameters& before = out.held[index - 1];
   if (!(own.kinds == before.kinds && own.side_by_side == before.side_by_side)) return false;
-  // Parameters come unit by unit beside passes, and so do unlike layers in their order.
+  // ZeRO-3 gathers layer by layer, so with unlike layers the cost depends on their order.
   if (plan.held_zero_stage() >= 3 && !job.only_kind) return false;
   const Recompute recompute = recompute_of(plan, stage);
   if (!(recompute == recompute_of(plan, stage - 1))) return false;
@@ -349,12 +353,12 @@ int argmax_stage(const Estimate& out, auto&& key) {
   return best;
 }
 
-// Steps of a schedule whose optimizer waits for nobody follow each other at one span; a barrier
-// makes the step the makespan (handbook §8).
+// Without an optimizer barrier steps follow each other at one span; with a barrier the step is the
+// makespan (handbook §8).
 Seconds pipeline_time(const PreparedJob& job, const Plan& plan, const Estimate& out) {
   const Schedule& schedule = *plan.schedule;
   const bool of_chunks = !out.chunk_passes.empty();
-  // Where weight gradients are put off, a stage that begins later may be the last to end.
+  // Where weight gradients are deferred, a stage that begins later may be the last to end.
   const bool split = schedule.splits_backward && schedule.closed_makespan != nullptr;
   if (plan.optimizer_barrier && (split || !schedule.optimizer_barrier)) {
     return makespan(schedule, pipeline_shape(plan), of_chunks ? out.chunk_passes : out.passes);
@@ -363,14 +367,14 @@ Seconds pipeline_time(const PreparedJob& job, const Plan& plan, const Estimate& 
                    : longest_span(schedule, pipeline_shape(plan), out.passes);
 }
 
-// While the pipeline fills and drains, stages behind the first wait for others: the weights of a
-// pass's first unit come, and its last reductions go, in that time.
+// While the pipeline fills and drains, stages behind the first wait for others. In that time they
+// gather the weights of a pass's first unit and reduce the gradients of its last one.
 Seconds hidden_in_ramp(const Plan& plan, const StepEnds& ends) {
   return ends.at_ends_of_passes / plan.virtual_stages;
 }
 
-// Sends less what passes on both of their sides are charged for them (`add_sends`): a stage of a
-// loop that waits for a micro-batch has no compute beside it.
+// Sends without the part that the passes on both sides of them are charged already (add_sends()):
+// a stage of a loop that waits for a micro-batch has no compute beside it.
 PipelineSends beyond_passes(const Stack& stack, const Plan& plan, PipelineSends sends) {
   if (plan.schedule->route != Route::loop) return sends;
   const double share = std::max(0.0, 1 - 2 * stack.overlap_slowdown);
@@ -423,7 +427,7 @@ void fill_step(const PreparedJob& job, const Plan& plan, const PipelineSends& se
   out.step_time_high = out.step_time * interval.high;
 }
 
-// FLOP that recomputation repeats above the kernel's interface (handbook §3), of the whole step.
+// FLOP of the whole step that recomputation repeats above the kernel's interface (handbook §3).
 Flops recomputed_flop(const PreparedJob& job, const Estimate& out) {
   Flops of_sequence;
   for (const StageEstimate& stage : out.stages) of_sequence += stage.repeated;
@@ -520,8 +524,9 @@ Estimate estimate(const PreparedJob& job, const Plan& plan) {
 
 namespace {
 
-// Activations of the fewest layers in the host's memory instead of recomputed, where the stack can
-// (Megatron-Core offloads neither under a pipeline nor beside recomputation) and it is faster.
+// The plan that offloads the activations of as few layers as needed to the host instead of
+// recomputing, if the stack can do that and it is faster. (Megatron-Core offloads neither under a
+// pipeline nor beside recomputation.)
 Plan offloaded_if_faster(const PreparedJob& job, const Plan& recomputed, int layers) {
   const bool can = job.job.training.stack.offloads_activations && recomputed.zero_stage >= 3 &&
                    recomputed.pipeline_parallel == 1;

@@ -8,12 +8,14 @@
 namespace trainyard {
 namespace {
 
-// Ring attention passes blocks on while others are computed: a step takes as long as the longer of
-// the two, the block slowed by what is passed. The other algorithms have nothing to hide behind.
+// Ring attention sends keys and values on while it computes with others: a step takes as long as
+// the longer of the two, where the computing is slowed by the messages beside it. The other
+// context-parallel algorithms have nothing to hide behind.
 struct RingStep {
-  Seconds pass, block;
+  Seconds pass, block;  // one message; computing one block of attention
   double slowdown = 0;
-  // `times` blocks with `passes` beside each.
+  // Of `times` blocks with `passes` messages beside each: the exposed time, the hidden messages,
+  // and how much longer the blocks are than the messages.
   Seconds exposed(int times, int passes) const {
     const Seconds all = passes * pass;
     return times * std::max(all - block, slowdown * all);
@@ -39,8 +41,9 @@ bool hides_ring(const Plan& plan, const LayerTraffic& layer) {
   return plan.overlap.context_parallel && layer.context_steps > 1;
 }
 
-// Every block but the last has the keys and values of the next one beside it; backward, on the same
-// way back, every block but the first the gradients of those before.
+// Forward, every block but the last has the keys and values of the next one beside it. Backward
+// too, and every block but the first also the gradients of those before: so two blocks have one
+// message beside them and the others two.
 PassTraffic exposed_context(const Ring& ring) {
   const int steps = ring.steps;
   return {ring.forward.exposed(steps - 1, 1),
@@ -98,17 +101,17 @@ PassCost recompute_cost(Seconds time) {
   return cost;
 }
 
-// The step of a layer takes at least what the host needs to launch it.
+// A layer's pass takes at least as long as the host needs to launch it.
 void apply_host_floor(PassCost& pass, Seconds host) {
   pass.launch += std::max(Seconds(0), host - pass.total());
 }
 
-// Of an exchange's shown time, the part of its `some` of `all`.
+// The part of an exchange's exposed time that belongs to `some` of its whole time `all`.
 Seconds part_of(Seconds shown, Seconds some, Seconds all) {
   return all > Seconds(0) ? shown * (some / all) : Seconds(0);
 }
 
-// What backward repeats of a layer of which only the input is kept.
+// Forward time that backward repeats under full recomputation, which keeps only a layer's input.
 Seconds fully_recomputed(const Stack& stack, const KernelTimes& kernels,
                          const LayerTraffic& traffic, const PassCost& forward) {
   if (!stack.recompute_stops_early) return forward.total();
@@ -124,7 +127,7 @@ PassCost selective_cost(const Stack& stack, const KernelTimes& kernels, const La
   switch (stack.selective) {
     case SelectiveRecompute::core_attention:
       return recompute_cost(kernels.recomputed_core);
-    case SelectiveRecompute::every_second_matmul:  // of exchanges, those before the GEMMs
+    case SelectiveRecompute::every_second_matmul:  // with the gathers before the GEMMs
       return recompute_cost(kernels.every_second_matmul + part_of(forward.tensor_parallel,
                                                                   traffic.gathered,
                                                                   traffic.tensor_parallel.forward));
@@ -151,8 +154,9 @@ KernelTimes kernels_of(const PreparedJob& job, const LayerShard& shard, TimedUni
   return table == nullptr ? kernel_times(job, shard, unit) : table->times(shard, unit);
 }
 
-// In a whole backward pass the reduce-scatter of the input gradient follows its kernel, on the same
-// links: beside the gather goes what leaves those free.
+// Exposed part of the second gather. In a whole backward pass the reduce-scatter of the input
+// gradient follows on the same links, so the gather can also run beside it as far as it leaves them
+// free (`scatter`).
 SecondGather shown_gather(Seconds gather, GatherCover beside, Seconds scatter) {
   return {std::max(Seconds(0), gather - beside.whole - scatter),
           std::max(Seconds(0), gather - beside.split)};
@@ -267,7 +271,7 @@ void add(const LayerCost& other, double times, LayerCost& cost) {
   cost.saved = {saved, saved, saved, saved};
 }
 
-// With the head once more for every MTP layer, and the embedding that it takes in.
+// Every MTP layer adds the head once more, and the embedding of its second input.
 LayerCost head_cost(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
                     const TensorTraffic& tensor, const KernelTimeTable* table) {
   const KernelTimes kernels = kernels_of(job, layer_shard(plan), {TimedUnit::End::head}, table);
@@ -315,7 +319,7 @@ StageCosts stage_costs(const PreparedJob& job, const Plan& plan, const PlanLinks
 void add_second_gather(const Plan& plan, const SecondGather& gather, PassCost& input_gradient,
                        PassCost& weight_gradient) {
   const bool split = splits_backward(*plan.schedule, plan.pipeline_parallel);
-  // Where micro-batches go both ways only the first and the last passes are split.
+  // Where micro-batches go both ways, only a few of the passes are split.
   if (split && plan.schedule->route != Route::both_ways) {
     weight_gradient.tensor_parallel += gather.split;
     return;

@@ -12,13 +12,14 @@ StageLosses operator-(const StageLosses& a, const StageLosses& b) {
   return {a.filling - b.filling, a.draining - b.draining};
 }
 
-// The way of a micro-batch through the stages behind one and back, and what that one has to do in
-// the meantime.
+// The way of a micro-batch from one stage through the stages behind it and back, and the passes
+// that the stage itself runs in the meantime.
 struct WayBack {
   Seconds time;
-  Seconds forward, backward;
-  bool once = false;  // all forward passes come before the first backward
-  // RoundTrip::exposed of a way on which the first micro-batch and the last one lose time.
+  Seconds forward, backward;  // the stage's own passes: while the pipeline fills, and drains
+  bool once = false;          // all forward passes come before the first backward
+  // How long the stage waits, if the first and the last micro-batch take longer on the way by
+  // `lost` (RoundTrip::exposed has it without losses).
   Seconds exposed(const StageLosses& lost) const {
     const Seconds first = std::max(Seconds(0), time + lost.filling - forward);
     if (once) return std::max(first, time + lost.filling + lost.draining - backward);
@@ -26,8 +27,9 @@ struct WayBack {
   }
 };
 
-// How much longer the longest span is with losses: handbook §8's form for unlike stages, in which a
-// stage behind another delays it by what its losses exceed the passes that the other has meanwhile.
+// How much the longest span grows by losses, with one chunk a stage: handbook §8's form for unlike
+// stages with and without them. A stage's losses delay the stages before it only as far as they
+// exceed the passes that those have to run meanwhile.
 Seconds lost_with_one_chunk(const Schedule& schedule, PipelineShape shape,
                             std::span<const PassTimes> passes,
                             std::span<const StageLosses> losses) {
@@ -55,10 +57,11 @@ Seconds lost_with_one_chunk(const Schedule& schedule, PipelineShape shape,
   return longest_with_losses - longest;
 }
 
-// How much later a micro-batch comes round through all stages where they reduce the chunk behind.
-// Either the last one of a group, whose pass meets all reductions but that of its last layer; or
-// the first one in the chunk before, which meets that and those that are left. On its way a stage
-// goes on with those while it waits for the delays of others.
+// How much later a micro-batch comes round through all stages of a loop while they reduce the
+// gradients of a chunk. Two micro-batches may set the pace: the last one of a group, whose own pass
+// runs beside all of the chunk's reductions but that of its last layer; or the first one in the
+// chunk before, which meets what is left. A stage goes on reducing while it waits for the delays of
+// others, so these are taken off what is left.
 Seconds lost_in_round(PipelineShape shape, std::span<const PassTimes> passes,
                       std::span<const StageLosses> losses) {
   const double share = 1.0 / shape.chunks;
@@ -76,9 +79,10 @@ Seconds lost_in_round(PipelineShape shape, std::span<const PassTimes> passes,
   return std::max(last, first);
 }
 
-// While the last micro-batches of a group go round, back to the chunk before, the slowest stage has
-// the others of it: what the rest take less than it hides what they lose. In the first chunk those
-// before the slowest are on the last one's way.
+// How much the step grows by losses, with several chunks a stage. While the last micro-batches of a
+// group go round, back to the chunk before, the slowest stage runs passes of the others, and the
+// other stages wait for it; their losses are hidden in that time. In the network's first chunk the
+// stages before the slowest one are on the last micro-batch's way, so their losses count in full.
 Seconds lost_with_chunks(PipelineShape shape, std::span<const PassTimes> passes,
                          std::span<const StageLosses> losses) {
   std::size_t slowest = 0;
@@ -117,7 +121,8 @@ StageEnds Slack::off(StageEnds ends) const {
   return ends;
 }
 
-// Weights come while the stage waits for its first micro-batch.
+// Gathers while the stage waits for its first micro-batch cost it nothing; only those beside its
+// passes do.
 Seconds Slack::lost_to_gathers(const StageEnds& ends) const {
   const Seconds beside = std::min(ends.gathered, ends.start + ends.gathered - before_);
   return std::max(Seconds(0), beside) * ends.lost_to_gathers;

@@ -10,21 +10,22 @@ namespace {
 
 using enum CollectiveOperation;
 
-// The activations that tensor parallelism moves: n·h elements.
+// Bytes of the activations that tensor parallelism moves: n·h elements.
 Bytes hidden_message(const PreparedJob& job, const Plan& plan) {
   return Bytes(tokens_per_rank(job, plan) * job.job.model.hidden_size *
                job.job.training.precision.activation_bytes);
 }
 
-// Two collectives of unlike direction that go by levels have their turns on unlike links.
+// The part of a reduce-scatter that leaves the links free for a gather. Of two collectives that
+// take turns inside and between domains, one in reverse order, each uses other links at a time.
 Seconds scatter_free(const TensorTraffic& tensor, const PlanLinks& links) {
   const bool by_levels = links.tensor.ranks_per_domain > 1 && tensor.use.crossing == 1;
   return by_levels ? tensor.reduce : tensor.reduce * tensor.use.free;
 }
 
-// One column-parallel and one row-parallel GEMM: what stands before the first and after the second.
-// With sequence parallelism an all-gather and a reduce-scatter in each direction; without it an
-// all-reduce in each direction.
+// Collectives of a block of one column-parallel and one row-parallel GEMM, before the first and
+// after the second. With sequence parallelism an all-gather and a reduce-scatter in each direction;
+// without it an all-reduce in each direction.
 struct BlockTraffic {
   PassTraffic all;
   Seconds gather;  // before the first GEMM
@@ -95,8 +96,8 @@ PassTraffic context_traffic(const PreparedJob& job, const Plan& plan, const Plan
   return ulysses_attention(job, plan, links);
 }
 
-// Elements of the copies of a rank's tokens that leave for their experts, as many as go to the
-// busiest of them.
+// Elements in the k copies of a rank's tokens that are sent to experts, times the load of the
+// busiest expert rank over the mean.
 double dispatched_elements(const PreparedJob& job, const Plan& plan) {
   const Transformer& model = job.job.model;
   const double sharded = plan.sequence_parallel ? plan.tensor_parallel : 1;
@@ -107,7 +108,7 @@ double dispatched_elements(const PreparedJob& job, const Plan& plan) {
 
 struct ExpertTraffic {
   PassTraffic all;
-  Seconds combined;  // forward
+  Seconds combined;  // of the forward pass: the combine, and the reduce-scatter inside ETP groups
 };
 ExpertTraffic expert_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
   const PrecisionRecipe& precision = job.job.training.precision;
@@ -150,8 +151,8 @@ Seconds exchange_time(const PreparedJob& job, const PlanLinks& links, Bytes mess
   const Transformer& model = job.job.model;
   const Bytes inside = message * distinct_share(model, group.size);
   if (group.domains == 1) return collective_time(all_to_all, group, inside, links);
-  // Across domains a token goes once to each, to the rank of its own place there, which passes it
-  // on inside; both go on at a time (DeepEP; DeepSeek-V3 report, §3.2.2).
+  // A token goes once to each other domain, to the rank of the same place there, which passes it on
+  // inside; both go on at the same time (DeepEP; DeepSeek-V3 report, §3.2.2).
   GroupLinks domain = group;
   domain.size = group.ranks_per_domain;
   domain.domains = 1;
@@ -171,7 +172,7 @@ PlanLinks plan_links(const PreparedJob& job, const Plan& plan) {
   out.context = links(groups.context);
   out.pipeline = links(groups.pipeline);
   out.dense_gradient = links(groups.dense_gradient);
-  // Most plans shard over all that hold a copy.
+  // Most plans shard over all ranks that hold a copy: then the links are known already.
   const auto or_gradient = [&](GroupShape shape) {
     return shape == groups.dense_gradient ? out.dense_gradient : links(shape);
   };
@@ -228,7 +229,7 @@ TensorTraffic tensor_traffic(const PreparedJob& job, const Plan& plan, const Pla
 
 namespace {
 
-// Of one message of the exchange of keys and values.
+// Use by one message of the exchange of keys and values (Ulysses: of queries).
 WireUse context_use(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
   const Bytes own = key_value_bytes(job, plan);
   const auto use = [&](CollectiveOperation operation, Bytes message) {
@@ -250,8 +251,8 @@ WireUse context_use(const PreparedJob& job, const Plan& plan, const PlanLinks& l
                                job.job.training.precision.activation_bytes));
 }
 
-// A token that goes once to each domain goes on from there at the same time: one of a member's
-// bytes in so many crosses.
+// Use by dispatch and combine. Where a token goes once to each domain, it is passed on inside at
+// the same time, so only the share across / (inside + across) of a member's bytes crosses domains.
 WireUse expert_use(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
   const GroupLinks& group = links.expert;
   const Bytes message(dispatched_elements(job, plan) * job.job.training.precision.activation_bytes);
@@ -273,7 +274,8 @@ WireUse expert_use(const PreparedJob& job, const Plan& plan, const PlanLinks& li
 ExchangeUse exchange_use(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
                          const TensorTraffic& tensor) {
   ExchangeUse use;
-  // Inside a domain, where no two members share parameters' traffic, nothing is met.
+  // A tensor-parallel group inside a domain meets parameters' traffic only if that, too, goes
+  // between members of one domain.
   const bool met = links.tensor.domains > 1 || links.dense_gradient.ranks_per_domain > 1;
   if (met) use.tensor = tensor.use;
   if (plan.context_parallel > 1) use.context = context_use(job, plan, links);
@@ -283,8 +285,9 @@ ExchangeUse exchange_use(const PreparedJob& job, const Plan& plan, const PlanLin
 
 namespace {
 
-// Of two inputs side by side to a column-parallel GEMM, and of its output, whose columns are
-// gathered: their gradient is there already, but under sequence parallelism of own tokens only.
+// Adds the collectives of an MTP layer's projection, a column-parallel GEMM of two inputs side by
+// side, whose output columns are gathered. Their gradient needs a gather in the backward pass only
+// under sequence parallelism, which leaves a rank the gradient of its own tokens.
 void add_mtp_input(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
                    const TensorTraffic& tensor, LayerTraffic& traffic) {
   if (plan.tensor_parallel == 1) return;
@@ -376,8 +379,9 @@ PipelineSends pipeline_sends(const PreparedJob& job, const Plan& plan, const Pla
 
 namespace {
 
-// What a micro-batch's messages over the boundaries of a stage take, in one direction: the model's
-// first chunk receives no activations, its last sends none. On a way that turns one stage has both.
+// Time of a micro-batch's messages over both boundaries of a stage, in one direction. The network's
+// first chunk receives no activations, its last one sends none; in a V the first stage holds both,
+// and the chunks of the last stage pass activations on inside the stage.
 Seconds over_boundaries(const Plan& plan, const PipelineSends& sends, int stage) {
   const bool turns = plan.schedule->route == Route::vee;
   const int at_end = plan.virtual_stages - (turns ? 2 : 1);
@@ -385,9 +389,9 @@ Seconds over_boundaries(const Plan& plan, const PipelineSends& sends, int stage)
          (stage == plan.pipeline_parallel - 1 ? at_end : plan.virtual_stages) * sends.behind(stage);
 }
 
-// Messages of one micro-batch that leave this stage, forward and back: the last chunk sends no
-// activations, the first no gradients. On a loop with whole backward passes the ends are counted as
-// if they did: without, BigScience's published runs are 15.5 % off instead of 13.5, held out.
+// Messages of one micro-batch that this stage sends, forward and back. The last chunk sends no
+// activations, the first no gradients. But on a loop with whole backward passes they are counted as
+// if they did: otherwise BigScience's published runs, held out, are 15.5 % off instead of 13.5.
 struct Sent {
   double forward, back;
 };
@@ -424,23 +428,24 @@ Seconds PipelineSends::on_the_way(int stages) const {
 
 namespace {
 
-// The slowest stage and all together, in seconds: bare numbers, whose larger one is one
-// instruction.
+// Passes of one chunk on every stage: the longest and the sum, in seconds. Bare numbers, because
+// their maximum is one instruction.
 struct Round {
   double most = 0, sum = 0;
   void add(Seconds stage) {
     most = std::max(most, stage.value());
     sum += stage.value();
   }
-  // While a micro-batch passes one chunk of all stages the slowest of them works on others: what
-  // its passes in that time take beyond those of the rest hides sends.
+  // Exposed part of the `sends` of a round. While one micro-batch goes round through all stages,
+  // the slowest stage works on as many micro-batches; by as much as that is longer than the one
+  // micro-batch's passes, sends are hidden.
   Seconds shown(int stages, Seconds sends) const {
     return std::max(Seconds(0), sends - Seconds(stages * most - sum));
   }
 };
 
-// Stages next to each other, and what a micro-batch and its gradient take through all of them and
-// back over the slowest stage's time for as many micro-batches.
+// Consecutive stages, and the time that a micro-batch takes through all of them and back, beyond
+// the slowest stage's time for as many micro-batches (waits_for_sends()).
 struct StageRun {
   Seconds excess;
   int stages = 1;
@@ -449,7 +454,8 @@ struct StageRun {
   }
 };
 
-// The run of at most so many stages that exceeds the pace of the slowest stage the most.
+// The run of at most `most` stages with the largest excess for each of its stages. `pace`: the
+// slowest stage's passes.
 StageRun slowest_run(std::span<const PassTimes> passes, const PipelineSends& sends, Seconds pace,
                      int most) {
   StageRun best;
@@ -465,8 +471,8 @@ StageRun slowest_run(std::span<const PassTimes> passes, const PipelineSends& sen
   return best;
 }
 
-// The rounds in which a pipeline of several chunks a stage fills, or drains, and what they show of
-// their sends, alone and beside communication of parameters.
+// The rounds in which a pipeline of several chunks a stage fills, or drains, and their exposed
+// sends: without and with communication of parameters on the same links.
 class Ramp {
  public:
   Ramp(int stages, Seconds one_way, Seconds round, const BesideSends& beside)
@@ -523,12 +529,12 @@ Seconds waits_for_sends(const Plan& plan, std::span<const PassTimes> passes,
                         const PipelineSends& sends) {
   const PipelineShape shape = pipeline_shape(plan);
   const Schedule& schedule = *plan.schedule;
-  // As many micro-batches in flight on a stage as there are stages from it to the last.
+  // Whether a stage has as many micro-batches in flight as there are stages from it to the last.
   const bool one_each = shape.route == Route::loop && shape.chunks == 1 &&
                         !schedule.splits_backward && schedule.listed == nullptr &&
                         schedule.chunks_in_flight(shape, shape.stages - 1) == 1;
-  // Both ways neighbours wait for each other before every pair of passes, but for the first and the
-  // last ones, which `fill_time` has.
+  // Under DualPipe neighbours wait for each other before every pair of passes. The first and the
+  // last ones are in fill_time().
   const bool both_ways = shape.route == Route::both_ways;
   if (!(one_each || both_ways) || !plan.overlap.pipeline || shape.stages == 1) return Seconds(0);
   Seconds slowest;
@@ -537,8 +543,8 @@ Seconds waits_for_sends(const Plan& plan, std::span<const PassTimes> passes,
     const StageRun run = slowest_run(passes, sends, slowest, shape.stages);
     return (shape.microbatches - 3) * run.excess / run.stages;
   }
-  // A run turns as often as micro-batches are left for all of its stages, a shorter one with the
-  // rest.
+  // The slowest run delays every group of as many micro-batches as it has stages; the micro-batches
+  // that are left over are delayed by the slowest run of at most so many stages.
   Seconds waits;
   int left = shape.microbatches - 1;
   while (left > 1) {

@@ -7,7 +7,7 @@
 namespace trainyard {
 namespace {
 
-// Every member (domain, place) to (domain + domains, place + places).
+// Every member (domain, place) sends to (domain + domains, place + places).
 std::vector<Transfer> shifted(const GroupLinks& links, int domains, int places, Bytes bytes) {
   const int r = links.ranks_per_domain;
   std::vector<Transfer> transfers;

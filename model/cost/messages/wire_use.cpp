@@ -9,8 +9,8 @@ namespace {
 
 using enum CollectiveOperation;
 
-// Of the bytes that a member sends, those that leave its domain while nothing moves inside; nothing
-// where they leave all the time.
+// Bytes of a member that leave its domain while nothing moves inside; 0 where the algorithm moves
+// bytes inside and out at the same time.
 Bytes leaving_apart(const GroupLinks& links, Bytes message, const CollectiveAlgorithm* algorithm) {
   if (!spans_domains(links) || algorithm->leaving == nullptr) return Bytes(0);
   return algorithm->leaving(links, message);

@@ -14,11 +14,11 @@ namespace {
 // Gradients can only be kept sharded (stage 2 and up) when every micro-batch's are reduced at once.
 bool reduces_every_microbatch(const Plan& plan) { return plan.held_zero_stage() >= 2; }
 
-// Of a stage's layers, those that one micro-batch meets there: under Route::both_ways one of the
-// two copies.
+// Share of a stage's layers that one micro-batch passes: under Route::both_ways one of the two
+// copies.
 double share_met(const Plan& plan) { return plan.schedule->route == Route::both_ways ? 0.5 : 1.0; }
 
-// The ways of a pass along the units of a stage.
+// In which order a pass visits the units of a stage.
 enum class PassWay { forward, backward };
 
 // A stage's communication of parameters beside its passes.
@@ -43,11 +43,11 @@ class StageOverlap {
     add_links();
   }
 
-  // ZeRO-3.
+  // ZeRO-3: gathers in the forward and backward pass, reductions in the backward pass.
   DataParallelCost fetched_for_every_pass() const {
     DataParallelCost cost;
     add(cost, &PassTimes::forward, kGather, forward_cover(), PassWay::forward);
-    // Both ways the halves of a few of the last backward passes only are apart.
+    // Under Route::both_ways only a few of the backward passes are split: they count as whole.
     if (split_ && shape_.route != Route::both_ways) {
       const Cover input =
           cover(&PassTimes::input_gradient, work_.backward, sync_.gather, *gathered_over_);
@@ -86,8 +86,9 @@ class StageOverlap {
     return cost;
   }
 
-  // Both ends first, then the layers of all chunks; the first pass of a chunk waits for its own.
-  // Weights that lie outside the device go back there whole.
+  // ZeRO-1 and 2: gathers of updated weights, those of both ends first, then the layers of all
+  // chunks; the first pass of a chunk waits for its own. Weights that are kept outside the device
+  // are all gathered right after the update, with nothing beside them, and go back there.
   void gather_updated(const Training& training, DataParallelCost& cost) const {
     const Seconds time = sync_.gather.time;
     if (weights_away(training, plan_)) {
@@ -116,6 +117,7 @@ class StageOverlap {
     cost.lost_to_gathers = cover.lost;
   }
 
+  // ZeRO-0 and 1: reductions once a step, beside the last micro-batch's backward passes.
   void reduce_at_end(DataParallelCost& cost) const {
     cost.end = sync_.reduce.time;
     if (!plan_.overlap.data_parallel || plan_.no_sync()) return;
@@ -128,16 +130,17 @@ class StageOverlap {
 
  private:
   using Part = Seconds PassTimes::*;  // null: both halves of a backward pass
-  // What of a unit's traffic goes beside a pass: how often it is gathered, and reduced.
+  // How often a pass gathers a unit's weights, and reduces its gradients.
   struct Moves {
     double gathers = 0, reductions = 0;
   };
   static constexpr Moves kGather{1, 0}, kReduce{0, 1}, kBoth{1, 1};
 
-  // From a stage's first gradient to its last. Before that it, or the stage where a micro-batch
-  // turns back, has run the forward passes that are in flight there; the rest of the way there and
-  // back is as long as what the pipeline adds to m passes (handbook §8). Where the halves of a
-  // backward pass are apart, the first gradient waits for the input gradients of all stages.
+  // Time from a stage's first gradient to its last, for one that never waits: all m micro-batches'
+  // passes without the forward passes that are in flight before the first backward pass (on this
+  // stage, or on that where a micro-batch turns back). The way of the first micro-batch there and
+  // back needs no term: it is as long as what the pipeline adds to m passes (handbook §8). Where
+  // backward is split, the first weight gradient waits for the input gradients of all stages.
   Seconds behind_first_gradient() const {
     const int turn = shape_.route == Route::loop ? shape_.stages - 1 : 0;
     const double before =
@@ -159,7 +162,8 @@ class StageOverlap {
     const Cover busy = cover_of(all - copies, exchanges, slowdown, data_traffic(traffic, group),
                                 links_, work_.use);
     if (copies <= Seconds(0)) return busy;
-    // A copy goes on while the pass is slowed. What it then still takes, the links are free.
+    // A copy goes on while the pass is slowed. While the pass waits for the rest of the copy, the
+    // links are free.
     const Seconds done = (all - copies) * busy.rate;
     const Seconds lost = done * busy.lost;
     const Seconds beside = done + std::max(Seconds(0), copies - lost);
@@ -174,14 +178,15 @@ class StageOverlap {
     }
     return {group, use};
   }
-  // Of communication beside passes that it goes on at `rate`.
+  // What sends meet of `traffic`, which goes on at `rate` beside the passes.
   BesideSends beside_sends(Traffic traffic, const GroupLinks& group, double rate) const {
     const GroupLinks& pipeline = links_.pipeline;
     return {traffic.time / rate,
             stretched_beside(data_traffic(traffic, group), pipeline, passing_use(pipeline))};
   }
-  // Of reductions once a step: those of a chunk begin where the last micro-batch leaves it, whose
-  // way the others wait for, so that all of its sends meet reductions that last as long.
+  // What sends meet of reductions once a step. Those of a chunk begin where the last micro-batch
+  // leaves it, and all stages wait for that micro-batch; so all of its sends meet reductions, if
+  // these last from one send to the next.
   BesideSends beside_last_sends(const Cover& cover) const {
     BesideSends beside = beside_sends(sync_.reduce, *reduced_over_, cover.rate);
     const Seconds send = 1.0 / shape_.stages * work_.around;
@@ -206,9 +211,10 @@ class StageOverlap {
     return cover(&PassTimes::weight_gradient, work_.weight, sync_.reduce, *reduced_over_);
   }
 
-  // Between the last backward passes of a stage's chunks. The last micro-batches pass a chunk
-  // behind those that passed the chunk after it; in a V the first stage has those of the last p
-  // micro-batches left in the chunk on the way out (model/schedule/kinds/zb_v.cpp).
+  // Time between the last backward passes of two chunks of a stage, in which it reduces. On a loop
+  // the last micro-batches come round through the other stages first. In a V the first stage still
+  // has passes of the last p micro-batches in the chunk of the way out
+  // (model/schedule/kinds/zb_v.cpp).
   Seconds between_chunks() const {
     const double chunks = shape_.chunks;
     if (shape_.route == Route::loop) return (shape_.stages - 1) / chunks * work_.layers.backward();
@@ -217,9 +223,10 @@ class StageOverlap {
     return left / chunks * work_.layers.backward() - 1 / chunks * work_.layers.weight_gradient;
   }
 
-  // The last micro-batches pass a chunk in a group of p. Where each leaves its reductions, those
-  // before the last one leave so much more than they found there, or, below zero, less. In the last
-  // chunk they come one by one from the head.
+  // On a loop with several chunks the last p micro-batches pass a chunk one right after the other.
+  // Where each of them is reduced at once (ZeRO-2), those before the last one change by this much
+  // what is left to reduce; below zero: they leave less than they found. In the network's last
+  // chunk they come one by one from the head, with time between.
   bool reduces_in_groups() const {
     return shape_.route == Route::loop && shape_.chunks > 1 && reduces_every_microbatch(plan_);
   }
@@ -231,10 +238,10 @@ class StageOverlap {
     return (std::min(shape_.stages, plan_.microbatches) - 1) * more;
   }
 
-  // In a V, and where micro-batches go both ways, all stages end at once. Where the next step waits
-  // for nobody, those behind the first have as much longer for their reductions as they began
-  // later: in a V by a forward pass, which waited for its own weights, else by one of each stage
-  // before.
+  // In a V, and where micro-batches go both ways, all stages end at once. Without an optimizer
+  // barrier a stage has more time for its reductions by as much as it began later: in a V by one
+  // forward pass (not the first stage), which waited for its own weights; both ways by one forward
+  // pass of each stage before it.
   Seconds begun_later() const {
     const bool waits = plan_.optimizer_barrier || !plan_.overlap.data_parallel;
     if (waits) return Seconds(0);
@@ -244,8 +251,8 @@ class StageOverlap {
     return 1.0 / shape_.chunks * std::max(work_.layers.forward, gather);
   }
 
-  // Where micro-batches go both ways a stage has two copies of layers. The near one is that of the
-  // way which enters at its end of the pipeline, `from_end` stages before it, and has the
+  // Where micro-batches go both ways a stage has two copies of layers. The near one is for those
+  // that enter at the nearer end of the pipeline, from_end() stages away, and may have the
   // embedding; the far one may have the head (model/schedule/kinds/dualpipe.cpp).
   int from_end() const { return std::min(work_.stage, shape_.stages - 1 - work_.stage); }
   int from_middle() const { return shape_.stages / 2 - 1 - from_end(); }
@@ -255,7 +262,7 @@ class StageOverlap {
     units.layers = (stage_.layers + (which == Copy::near ? 1 : 0)) / 2;
     units.has_first = units.has_first && which == Copy::near;
     units.has_last = units.has_last && which == Copy::far;
-    for (PassUnit* end : {&units.first, &units.last}) {  // no longer on average
+    for (PassUnit* end : {&units.first, &units.last}) {  // of its own copy, not the mean of both
       end->work = end->work / share_met(plan_);
       end->gather = end->gather / share_met(plan_);
       end->reduce = end->reduce / share_met(plan_);
@@ -263,8 +270,8 @@ class StageOverlap {
     return units;
   }
 
-  // The first micro-batch comes by all stages before this one, then more of its way, until that of
-  // the other way is there.
+  // The first micro-batch of the near copy comes through from_end() stages; that of the far copy
+  // comes 2·from_middle() forward passes later.
   void pass_both_ways(GathersAhead& gathers, double rate) const {
     const Seconds forward = work_.layers.forward;
     gathers.other_work(from_end() * forward);
@@ -276,7 +283,8 @@ class StageOverlap {
     }
   }
 
-  // Behind the far copy's last gradients the near one has passes in turn until its own last ones.
+  // Reductions left at the end. After the far copy's last gradients, the near copy still has passes
+  // up to its own last gradients, beside which the far copy's are reduced.
   Seconds left_of_both_ways(Cover cover) const {
     const Part part = from_end() == 0 ? nullptr : &PassTimes::weight_gradient;
     const Seconds left = left_of_reductions(backwards(copy(part, kReduce, cover.rate, Copy::far)));
@@ -288,14 +296,14 @@ class StageOverlap {
     return cover.rate * left_of_reductions(backwards(near), std::max(Seconds(0), left - between));
   }
 
-  // Of the last gradients' reductions, behind the last pass.
+  // The last gradients' reductions that are left behind the last pass.
   Seconds left_at_end(Cover cover) const {
     if (shape_.route == Route::both_ways) {
       return std::max(Seconds(0), left_of_both_ways(cover) - begun_later());
     }
     const Seconds between = between_chunks();
     const bool in_groups = reduces_in_groups();
-    const Seconds waits = 1 / cover.rate * work_.around;  // for a round's sends, beside no pass
+    const Seconds waits = 1 / cover.rate * work_.around;  // for the sends of a round: no pass runs
     const Part part = split_ ? &PassTimes::weight_gradient : nullptr;
     UnitSequence units = backwards(sequence(part, kReduce, cover.rate));
     Seconds left;
@@ -303,7 +311,7 @@ class StageOverlap {
       take_chunk(runs_[i].first, PassWay::backward, units);
       const Seconds of_group = left_of_group(units, runs_[i].first);
       const Seconds before = in_groups ? waits - std::min(Seconds(0), of_group) : between;
-      bool settled = false;  // the chunk before left as much as it found
+      bool settled = false;  // further chunks of the run leave as much as they find
       for (int passed = 0; passed < runs_[i].size && !settled; ++passed) {
         const Seconds found = left;
         const bool is_last = passed == 0 && i + 1 == runs_.size();
@@ -315,8 +323,8 @@ class StageOverlap {
     return std::max(Seconds(0), left * cover.rate - begun_later());
   }
 
-  // Weight gradients that the schedule leaves for the end follow each other with nothing between:
-  // what each leaves of its reductions adds up.
+  // Weight-gradient passes that the schedule leaves for the end follow each other with nothing
+  // between, so the reductions that each leaves add up.
   Seconds left_of_passes_at_end(Cover cover) const {
     if (!split_) return Seconds(0);
     const Seconds each = sync_.reduce.time - whole(&PassTimes::weight_gradient) * cover.rate;
@@ -338,29 +346,30 @@ class StageOverlap {
     return part_of(work_.embedding, part) + part_of(work_.layers, part) + part_of(work_.head, part);
   }
 
-  // Of all chunks, in the order of a forward pass, messages in the time of the pass beside them.
+  // The units of a stage with one of its layers, in the order of a forward pass, messages in
+  // seconds of the pass beside them (PassUnit).
   UnitSequence sequence(Part part, Moves moves, double rate) const {
     const auto unit = [&](Seconds work, const SyncTimes& sync) {
       return PassUnit{work, moves.gathers * sync.gather.time / rate,
                       moves.reductions * sync.reduce.time / rate};
     };
     UnitSequence units{.has_first = stage_.embedding, .has_last = stage_.head};
-    const double met = share_met(plan_);  // the other way's micro-batches meet the other end
+    const double met = share_met(plan_);  // the other micro-batches do not pass this end
     const double layers = std::max(1, stage_.layers) * met;
     units.layer = unit(part_of(work_.layers, part) / layers, layer_);
     if (units.has_first) units.first = unit(part_of(work_.embedding, part), met * units_.embedding);
     if (units.has_last) units.last = unit(part_of(work_.head, part), met * units_.head);
     return units;
   }
-  // What a layer's pass has at work while the weights of its experts come. A backward pass that
-  // repeats a forward pass begins with that.
+  // Work of a layer's pass before its routed experts, beside which their weights come. A backward
+  // pass under full recomputation begins with the forward pass.
   Seconds before_experts(Part part, std::size_t kind) const {
     const Seconds forward = work_.before_experts[kind];
     if (part == &PassTimes::forward) return forward;
     const double again = full_recompute_share(recompute_of(plan_, work_.stage), stage_.layers);
     return again * forward + (1 - again) * work_.before_experts_backward[kind];
   }
-  // Leaves those of a chunk, which a pass meets this way.
+  // Sets the number of layers and the ends to those of a chunk, for a pass this way.
   void take_chunk(int chunk, PassWay way, UnitSequence& units) const {
     const bool embedding = stage_.embedding && chunk == 0;
     const bool head = stage_.head && chunk + 1 == shape_.chunks;
@@ -368,8 +377,7 @@ class StageOverlap {
     units.has_first = way == PassWay::forward ? embedding : head;
     units.has_last = way == PassWay::forward ? head : embedding;
   }
-  // Chunks that follow each other and have the same units: the first, the longer ones, the others,
-  // and the last.
+  // Consecutive chunks with the same units: the first chunk, the longer ones, the others, the last.
   struct ChunkRun {
     int first, size;
   };
@@ -400,7 +408,7 @@ class StageOverlap {
     return unit;
   }
 
-  // A layer of each kind, and the ends.
+  // One layer of each kind, and the ends.
   struct UnlikeUnits {
     std::array<UnlikeUnit, kLayerKinds> layers;
     UnlikeUnit first, last;
@@ -420,9 +428,9 @@ class StageOverlap {
     units.last = whole(mean.last);
     return units;
   }
-  // Of a chunk that the stage holds.
+  // A chunk that the stage holds.
   struct Chunk {
-    int first, layers;  // those of multi-token prediction among them, behind all others
+    int first, layers;  // MTP layers included, behind all others
     bool has_first, has_last;
   };
   Chunk chunk_of(int chunk) const {
@@ -450,7 +458,8 @@ class StageOverlap {
     if (of.has_first) pass.add(units.first);
     return pass.shown();
   }
-  // In the passes of a micro-batch through all chunks, layers of several kinds one by one.
+  // Exposed messages in the passes of a micro-batch through all chunks, unit by unit, for layers of
+  // several kinds.
   ShownInPass shown_one_by_one(Part part, Moves moves, double rate, PassWay way) const {
     const UnlikeUnits units = unlike_units(part, moves, rate);
     ShownInPass seen;
@@ -462,7 +471,7 @@ class StageOverlap {
     return seen;
   }
 
-  // Whether layers differ, or parts of a layer wait for other weights than the rest.
+  // Whether layers differ, or experts make parts of a layer wait for weights of their own.
   bool has_unlike_units() const {
     if (stage_.experts > 0) return true;
     return std::ranges::count_if(stage_.kinds, [](int layers) { return layers > 0; }) > 1;
@@ -471,7 +480,7 @@ class StageOverlap {
   ShownInPass shown_beside(Part part, Moves moves, double rate, PassWay way) const {
     if (has_unlike_units()) return shown_one_by_one(part, moves, rate, way);
     ShownInPass seen;
-    if (shape_.route == Route::both_ways) {  // in half of the passes each
+    if (shape_.route == Route::both_ways) {  // each copy is in half of the passes
       for (const Copy which : {Copy::near, Copy::far}) {
         const UnitSequence units = copy(part, moves, rate, which);
         seen +=
@@ -499,12 +508,13 @@ class StageOverlap {
       seen.at_ends *= cover.rate;
     }
     (part == nullptr ? cost.microbatch.input_gradient : cost.microbatch.*part) += seen.all;
-    // Weight gradients of their own are on no micro-batch's way.
+    // No micro-batch waits for weight-gradient passes.
     if (part != &PassTimes::weight_gradient) cost.at_ends += seen.at_ends;
   }
 
-  // A sharding group's sums go on between groups, where links are slower: those are on the way for
-  // longer as soon as they leave a domain that the group does not.
+  // Chooses the group whose links carry most of the traffic. Where gradients are reduced in a
+  // sharding group and then across groups (HSDP), the latter take longer as soon as they leave the
+  // domain and the sharding group does not.
   void add_links() {
     const Seconds experts = (units_.experts.gather + units_.experts.reduce).time;
     if (2 * experts > (sync_.gather + sync_.reduce).time) {
@@ -533,12 +543,12 @@ class StageOverlap {
   const StageWork& work_;
   PipelineShape shape_;
   bool split_;
-  int layers_each_ = 0, longer_chunks_ = 0;  // of the stage's chunks, the longer ones first
+  int layers_each_ = 0, longer_chunks_ = 0;  // layers of a chunk; first chunks with one more
   InlineVector<ChunkRun, 4> runs_;
   StageSync units_;
   SyncTimes sync_;   // of all
   SyncTimes layer_;  // of each
-  // Of the greater part of the traffic.
+  // Groups of the greater part of the gathers, and of the reductions.
   const GroupLinks* gathered_over_ = nullptr;
   const GroupLinks* reduced_over_ = nullptr;
 };
@@ -557,7 +567,7 @@ DataParallelCost data_parallel_cost(const PreparedJob& job, const Plan& plan,
     overlap.gather_updated(job.job.training, cost);
     if (!reduces_every_microbatch(plan)) overlap.reduce_at_end(cost);
   }
-  // Behind all of the stage's own reductions, wherever those end.
+  // Copies are added up behind all of the stage's own reductions.
   const Seconds copies = time_between_copies(job, plan, links, stage);
   cost.end += copies;
   cost.queued += copies;

@@ -5,8 +5,8 @@
 namespace trainyard {
 namespace {
 
-// Traffic of the step, a parameter: the norm reads the gradient once more than the update; clipping
-// is folded into the update.
+// Bytes of the optimizer step for each parameter: those of the update, and one more read of the
+// gradient for its norm. Clipping is part of the update.
 double step_bytes(const Training& training, UpdatedPart part) {
   const double gradient = kept_gradient_bytes(training);
   return gradient + update_bytes(training.optimizer, part, training.precision, gradient);
@@ -20,7 +20,7 @@ Bytes step_bytes(const Training& training, const Plan& plan, const StageParamete
                stage.of_ends() / sharded * step_bytes(training, UpdatedPart::end_of_network));
 }
 
-// Of the stage's layers.
+// Sum over the stage's layers.
 Seconds orthogonalisation_time(const PreparedJob& job, const Plan& plan,
                                const StageParameters& stage) {
   Seconds time;

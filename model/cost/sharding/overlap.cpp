@@ -4,8 +4,9 @@ namespace trainyard {
 
 namespace {
 
-// What is left behind `more` units like the one that left `left`, its own reduction among it: each
-// adds to it, or takes from it down to a reduction, the same.
+// Reductions left after `more` further units equal to `unit`, the last of which left `left`, its
+// own reduction included. Each unit changes it by the same amount, but its own reduction is always
+// left.
 Seconds left_behind(Seconds left, const PassUnit& unit, int more) {
   return std::max(unit.reduce, left + more * (unit.reduce - unit.work));
 }
@@ -22,7 +23,8 @@ Seconds left_of_reductions(const UnitSequence& units, Seconds before) {
 }
 
 void GathersAhead::pass(const UnitSequence& units) {
-  // How late the units of a row are goes up or down in equal steps: its ends tell the most.
+  // Over equal units the lateness rises or falls in equal steps, so the first or the last unit of
+  // the run is the latest.
   units.for_each([this](const PassUnit& unit, int count) {
     const Seconds first = gathered_ + unit.gather - worked_;
     gathered_ += count * unit.gather;
@@ -38,8 +40,8 @@ void GathersAhead::pass_in_turn(int times, const UnitSequence& units, Seconds ot
   };
   once();
   if (times == 1) return;
-  // From one to the next everything is as much later or sooner: the first or the last is the
-  // latest.
+  // From one repeat to the next the lateness changes by the same amount, so the first or the last
+  // repeat is the latest; those between are only added up.
   const int between = times - 2;
   units.for_each([&](const PassUnit& unit, int count) {
     gathered_ += between * count * unit.gather;
@@ -62,14 +64,14 @@ class PassWithMessages {
     before_ = unit;
   }
   void add(const PassUnit& unit) {
-    // Beside the unit before this one: what was left to reduce, then this one's gather.
+    // Beside the unit before this one: the reductions that were left, then this unit's gather.
     const bool gathers = unit.gather > Seconds(0);
     if (gathers) waited_ += std::max(Seconds(0), left_ + unit.gather - before_.work);
     left_ = gathers ? Seconds(0) : std::max(Seconds(0), left_ - before_.work);
     left_ += before_.reduce;
     before_ = unit;
   }
-  // `more` units behind two of the same.
+  // `more` further units behind two equal ones.
   void add_alike(int more) {
     if (before_.gather > Seconds(0)) {
       waited_ += more * std::max(Seconds(0), left_ + before_.gather - before_.work);
@@ -84,7 +86,7 @@ class PassWithMessages {
 
  private:
   Seconds first_gather_, waited_;
-  Seconds left_;  // of reductions, where the last unit begins
+  Seconds left_;  // reductions to do when the last unit begins
   PassUnit before_;
 };
 
@@ -104,18 +106,18 @@ ShownInPass shown_in_pass(const UnitSequence& units) {
 
 namespace {
 
-// What becomes of an exchange and of communication beside it while both are at work: how much
-// longer the one takes, and how fast the other goes on.
+// What happens to an exchange of a pass and to communication of parameters while both move bytes:
+// how many times as long the exchange takes, and at which share of its rate the other goes on.
 struct Together {
   double stretch = 1, pace = 1;
 };
 
-// Rates are of the member that sends most. Flows on a link of `capacity` have equal rates, unless
-// one is held up elsewhere: then the other has the rest.
+// Two flows on one link: they get equal rates (max-min fairness), unless one is slower elsewhere;
+// then the other has the rest. Rates are of the member that sends most.
 struct SharedLink {
   BytesPerSecond capacity;
-  BytesPerSecond data, exchange;              // alone
-  double data_share = 1, exchange_share = 1;  // of a member's bytes that go over the link
+  BytesPerSecond data, exchange;              // rates alone
+  double data_share = 1, exchange_share = 1;  // share of a member's bytes that go over the link
   Together together() const {
     const BytesPerSecond fair = capacity / (data_share + exchange_share);
     if (exchange <= fair) {
@@ -130,8 +132,8 @@ struct SharedLink {
   }
 };
 
-// Per member, of the links that both use: an exchange that stays below a leaf is not on its
-// uplinks, whatever they leave the parameters' traffic.
+// Bandwidth per member of the links that both use. An exchange that stays below a leaf does not use
+// the leaf's uplinks, even if these limit the traffic of parameters.
 BytesPerSecond shared_capacity(const GroupLinks& data, const GroupLinks& exchange) {
   return exchange.narrow_levels < data.narrow_levels ? data.way_out : data.across;
 }
@@ -150,7 +152,7 @@ Together at_work(const DataTraffic& data, const GroupLinks& exchange, const Wire
     const double data_inside = 1 - data.use.crossing;
     const double exchange_inside = 1 - use.crossing;
     if (data_inside <= 0 || exchange_inside <= 0) return across;
-    // What stays inside has links there that may be the slower ones.
+    // Bytes that stay inside the domain meet on links that may be the slower ones.
     const Together inside = SharedLink{.capacity = data.group.inside,
                                        .data = data.use.rate,
                                        .exchange = use.rate,
@@ -164,8 +166,8 @@ Together at_work(const DataTraffic& data, const GroupLinks& exchange, const Wire
       .together();
 }
 
-// Communication that leaves links free for a share of its time meets an exchange in the rest only,
-// which takes as much longer as it then goes slower.
+// `moving` holds while bytes of the communication of parameters move. For a share `free` of its
+// time (alone) it leaves the links free, and the exchange meets it only in the rest.
 Together some_of_the_time(Together moving, double free) {
   const double cycle = free + (1 - free) / moving.pace;
   const double met = (cycle - free) / cycle;
@@ -196,7 +198,7 @@ Cover cover_of(Seconds time, const ExchangeTimes& exchanges, double slowdown,
   add(exchanges.context, links.context, use.context);
   add(exchanges.expert, links.expert, use.expert);
   if (exchanges.ring_hidden > Seconds(0)) {
-    // It takes longer: as far as the blocks beside it do not, the pass does.
+    // The hidden ring messages take longer. The pass grows by what exceeds the blocks beside them.
     const Together together =
         some_of_the_time(at_work(data, links.context, use.context), data.use.free);
     const Seconds moving = exchanges.ring_hidden * (1 - use.context.free);

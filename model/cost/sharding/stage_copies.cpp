@@ -7,7 +7,8 @@
 namespace trainyard {
 namespace {
 
-// One rank of each of two stages that are far from each other.
+// The links between a rank of one stage and its counterpart on another, in another domain if the
+// pipeline has several.
 GroupLinks pair_of_stages(const PlanLinks& links) {
   GroupLinks pair = links.pipeline;
   pair.size = 2;
@@ -17,8 +18,8 @@ GroupLinks pair_of_stages(const PlanLinks& links) {
   return pair;
 }
 
-// The first stage and the last: of a domain's ranks only those of one stage send, as where each of
-// a pipeline passes a message on.
+// The links between the first and the last stage. Only the ranks of one stage of a domain send, as
+// when the stages of a pipeline pass messages on; so each has the bandwidth `passing`.
 GroupLinks ends_of_pipeline(const PlanLinks& links) {
   GroupLinks ends = pair_of_stages(links);
   ends.across = links.pipeline.passing;
@@ -26,8 +27,8 @@ GroupLinks ends_of_pipeline(const PlanLinks& links) {
   return ends;
 }
 
-// The other copy of a stage's layers is on the stage that mirrors it: gradients (what is left of
-// them behind ZeRO's reduction) are added up between the two.
+// DualPipe: the mirror stage holds the other copy of a stage's layers. The gradients that ZeRO's
+// reduction leaves on a rank are added up between the two.
 Seconds mirror_time(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
                     const StageParameters& stage) {
   if (plan.schedule->route != Route::both_ways) return Seconds(0);
@@ -38,7 +39,7 @@ Seconds mirror_time(const PreparedJob& job, const Plan& plan, const PlanLinks& l
   return collective_time(CollectiveOperation::all_reduce, pair_of_stages(links), gradients, links);
 }
 
-// Both ends of a pipeline hold a shared embedding; their gradients are added up.
+// Both ends of a pipeline hold a copy of the shared embedding, and their gradients are added up.
 Seconds tied_embedding_time(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
                             const StageParameters& stage) {
   if (stage.tied_embedding <= 0) return Seconds(0);

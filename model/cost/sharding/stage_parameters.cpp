@@ -9,7 +9,8 @@
 namespace trainyard {
 namespace {
 
-// Dense parameters of one layer on one rank: sharded tensors over t, KV heads at most g-fold.
+// Dense parameters of one layer on one rank: sharded tensors over t, those of KV heads over
+// min(t, g).
 double dense_parameters(const LayerParameters& layer, const Plan& plan, int kv_heads) {
   const double t = plan.tensor_parallel;
   const double kv_shards = std::min(t, static_cast<double>(std::max(kv_heads, 1)));
@@ -26,8 +27,8 @@ double vocabulary_matrix(const PreparedJob& job, const Plan& plan) {
   return static_cast<double>(padded) * job.job.model.hidden_size / plan.tensor_parallel;
 }
 
-// What the stage's chunks of layers hold. Under Route::both_ways that is two chunks, the second a
-// copy of the layers of another stage.
+// Counts the layers of the stage's chunks. Under Route::both_ways these are two chunks, the second
+// a copy of the layers of another stage.
 void hold_chunks(const PreparedJob& job, const LayersOfChunks& layers, PipelineShape shape,
                  int stage, StageParameters& out) {
   const int chunks = chunks_held(shape);
@@ -63,9 +64,9 @@ void hold(const PreparedJob& job, const LayersOfChunks& layers, PipelineShape sh
   out.layers += out.kinds[kMtpKind];
 }
 
-using LayerSizes = std::array<double, kLayerKinds>;  // parameters of one of each kind on a rank
+using LayerSizes = std::array<double, kLayerKinds>;  // of one layer of each kind, on a rank
 
-// Of layers that follow each other in a chunk.
+// The two consecutive layers with the most parameters, of `layers` layers from `first` on.
 LayersSideBySide side_by_side(const Transformer& model, int first, int layers,
                               const LayerSizes& sizes, double largest) {
   const auto size = [&](int layer) {
@@ -101,9 +102,9 @@ void add_ends(const PreparedJob& job, const Plan& plan, std::vector<StageParamet
   const double matrix = vocabulary_matrix(job, plan);
   for (StageParameters& stage : stages) {
     if (stage.embedding) stage.embedding_matrix = matrix + job.end_parameters.positions;
-    // A tied head on a stage of its own needs a copy of the embedding.
+    // A tied head on another stage than the embedding needs a copy of it.
     if (stage.head && !(tied && stage.embedding)) stage.head_matrix = matrix;
-    // So do MTP layers, unless the head is one.
+    // So do MTP layers there, unless the tied head is that copy.
     if (stage.head && !stage.embedding && shared && !tied) stage.head_matrix += matrix;
     if (stage.head) stage.final_norm = job.end_parameters.final_norm;
     stage.dense += stage.of_ends();

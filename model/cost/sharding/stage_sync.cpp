@@ -23,7 +23,8 @@ Classes classes(const PlanLinks& links) {
           {&links.expert_data, &links.expert_data, nullptr}};
 }
 
-// `like`: links are used as by this one, of other bytes.
+// A message of `pieces` equal parts. `like`: a message of other bytes that uses links in the same
+// proportions; null: how this one uses them is worked out.
 Traffic traffic(CollectiveOperation operation, const GroupLinks& group, Bytes message, int pieces,
                 PricedMessages& prices, const Traffic* like) {
   const CollectiveCost cost = prices.cost(operation, group, message);
@@ -38,7 +39,7 @@ Traffic traffic(CollectiveOperation operation, const GroupLinks& group, Bytes me
          Traffic{cost.time, cost.time * contending, cost.time * use.free, cost.time * use.crossing};
 }
 
-// `pieces` messages share the bytes.
+// Parameters that are sent in so many messages.
 struct Held {
   double parameters = 0;
   int pieces = 1;
@@ -67,9 +68,9 @@ SyncTimes sync_times(const PreparedJob& job, const Plan& plan, PricedMessages& p
   return times;
 }
 
-// A matrix that several units share, embedding, tied head and MTP layers, on a stage of a pipeline:
-// passes that are apart meet them, so that it comes for each of the others, and its gradient goes,
-// once more.
+// Parameters that ZeRO-2 and 3 move more than once on the last stage of a pipeline. The embedding,
+// a tied head and MTP layers share one matrix, but different passes use it, so for each use beyond
+// the first it is gathered (ZeRO-3), and its gradient reduced, once more.
 double moved_again(const PreparedJob& job, const Plan& plan, const StageParameters& stage) {
   const Transformer& model = job.job.model;
   if (plan.held_zero_stage() < 2 || !stage.head || plan.pipeline_parallel == 1) return 0;

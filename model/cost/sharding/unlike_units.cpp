@@ -5,12 +5,12 @@
 namespace trainyard {
 
 void PassOfUnlikeUnits::add(const UnlikeUnit& unit) {
-  // Weights are asked for where the unit before begins, and those of experts behind the others.
+  // The gathers are issued when the unit before begins, that of the experts behind the other.
   link_ = std::max(link_, begun_) + unit.gather;
   const Seconds dense = link_;
   link_ += unit.gather_of_experts;
   const Seconds experts = link_;
-  // Behind them the reductions of the unit before, from its end on.
+  // Behind them comes the reduction of the unit before, from that unit's end on.
   if (left_to_reduce_ > Seconds(0)) link_ = std::max(link_, clock_) + left_to_reduce_;
   begun_ = clock_;
   clock_ = std::max(clock_, dense) + unit.before_experts;
