@@ -13,11 +13,11 @@
 namespace trainyard {
 namespace {
 
-// Of one subtree.
+// Groups that cross the end of one subtree.
 struct Crossers {
   std::int64_t groups = 0;
   double pairs = 0;  // of a member inside and one outside
-  int members = 0;   // most of one group
+  int members = 0;   // most members inside of one group
 };
 
 void add_groups(Crossers& all, int size, std::int64_t groups, std::int64_t members) {
@@ -27,9 +27,9 @@ void add_groups(Crossers& all, int size, std::int64_t groups, std::int64_t membe
   all.members = std::max(all.members, static_cast<int>(members));
 }
 
-// What lies from `first` to `end` of the stride·size ranks that `stride` groups share. With end =
-// a·stride + α, ⌈(end − o)/stride⌉ members of the group at offset o are before it: a, and one more
-// where o < α.
+// Adds the groups with members from `first` to `end` of the stride·size ranks that `stride` groups
+// share. With end = a·stride + α, ⌈(end − o)/stride⌉ members of the group at offset o lie before
+// it: a, and one more where o < α.
 void add_part(Crossers& all, GroupShape group, std::int64_t first, std::int64_t end) {
   const std::int64_t stride = group.stride;
   const std::int64_t members = end / stride - first / stride;
@@ -54,28 +54,29 @@ Crossers crossers(GroupShape group, std::int64_t first, std::int64_t end, std::i
 
 constexpr std::int64_t kMostSubtrees = 4096;
 
-// A tier as a group sees it. The first one is the domain itself.
+// A tier as a group crosses it; the first one is the domain itself. Times are seconds out of a
+// subtree for each of its domains that sends:
 struct CrossedTier {
   int domains = 1;      // of the group, in one subtree
-  double each = 0;      // seconds for each of its domains of which every member sends a byte out
-  double one = 0;       // … of which the first member does
-  double one_sum = 0;   // … of which all NICs together do
-  bool aligned = true;  // subtrees begin with every so many domains of a group
+  double each = 0;      // … if every member of the domain sends a byte
+  double one = 0;       // … if its first member alone sends a byte
+  double one_sum = 0;   // … if its members send one byte together, over all their NICs
+  bool aligned = true;  // the group has exactly `domains` domains in every subtree that it meets
 };
 
-// Of a binomial broadcast to `far` further on: messages out of, or into, the subtree of `below`
-// domains with most of them.
+// The round of a binomial broadcast that sends `far` further on: messages out of the subtree of
+// `below` domains, or into it, for the subtree with the most of them.
 int most_in_tree(int all, int below, int far) {
   const int senders = std::min(far, all - far);
   const int out = std::min(below, senders) - std::max(0, below - far);
   const int end = far + senders;
-  const int first = far < below ? 0 : far - far % below;  // subtree that the first receiver is in
+  const int first = far < below ? 0 : far - far % below;  // of the first receiver's subtree
   const int in = std::min({below, far, end - first}) - (far - first);
   const int in_next = std::min({below, far, end - first - below});
   return std::max({0, out, in, in_next});
 }
 
-// The same wherever the subtree begins.
+// The same for a tier; where it is not aligned, a bound wherever the subtree begins.
 int most_in_tree(const CrossedTier& tier, int all, int far) {
   if (!tier.aligned) return std::min({tier.domains, far, all - far});
   return most_in_tree(all, tier.domains, far);
@@ -83,8 +84,9 @@ int most_in_tree(const CrossedTier& tier, int all, int far) {
 
 using CrossedTiers = InlineVector<CrossedTier, 4>;  // more levels than a hierarchy has
 
-// A binomial scatter splits its ranges of domains in two, so that at most one message of a round
-// passes the end of a subtree. Whatever holds for one end holds for all where everything is halved.
+// A binomial scatter splits its ranges of domains in two, so at most one message of a round passes
+// the end of a subtree. If the number of domains is a power of two, all ends are alike and one is
+// enough.
 constexpr int kMostRounds = 31;
 using RoundTimes = std::array<double, kMostRounds>;
 void add_scatter_past(int end, int all, double one, RoundTimes& longest) {
@@ -123,8 +125,8 @@ double scatter_time(const CrossedTiers& tiers, int all) {
   return std::accumulate(longest.begin(), longest.begin() + rounds, 0.0) / all;
 }
 
-// Every subtree but the first one of both trees hands on what all its domains have added up; of two
-// subtrees each is the first one of one tree.
+// In each of the two trees every subtree but the tree's first one passes on what all its domains
+// have added up. With only two subtrees, each is the first one of one tree, which halves its load.
 double trees_time(const CrossedTiers& tiers, int all) {
   double longest = 0;
   for (const CrossedTier& tier : tiers) {

@@ -11,7 +11,7 @@
 namespace trainyard {
 namespace {
 
-// Beyond these sizes following every route takes longer than anyone waits.
+// Limits on the size of routed fabrics: beyond them, following every route takes too long.
 constexpr int kLongestSide = 256;
 constexpr int kMostNodes = 65536;
 constexpr std::size_t kMostDrawnSwitches = 4096;
@@ -67,7 +67,7 @@ Expected<void> check_dragonfly(const Cluster& cluster) {
                              inter.leaves_per_group * inter.global_links + 1));
 }
 
-// A set of vertices joined by links: the root stands for all of them.
+// Disjoint sets of vertices joined by links; the root stands for all vertices of a set.
 class Joined {
  public:
   explicit Joined(std::size_t count) : parent_(count) {
@@ -108,7 +108,7 @@ Expected<void> check_ends(const Cluster& cluster) {
   return {};
 }
 
-// The switches first, then the nodes.
+// Places in the disjoint sets: first the switches, then the nodes.
 Expected<void> check_graph(const Cluster& cluster) {
   const InterNode& inter = cluster.inter;
   const std::size_t switches = inter.switches.size();
@@ -139,7 +139,7 @@ int nodes_per_domain(const Cluster& cluster) {
   const int most = std::max(1, cluster.nvlink_domain / cluster.devices_per_node);
   if (cluster.nodes <= most) return cluster.nodes;
   int best = most;
-  int fewest = 0;  // nodes that one of the domains has
+  int fewest = 0;  // nodes of the last, smallest domain with `best`
   for (int nodes = most; 2 * nodes > most; --nodes) {
     const int rest = cluster.nodes % nodes;
     if (rest == 0) return nodes;

@@ -10,7 +10,7 @@
 namespace trainyard {
 namespace {
 
-// How far out in the hierarchy a vertex stands: a node's own parts, leaves, spines.
+// How far out in the hierarchy a vertex is: 0 for a node's own parts, 1 for leaves, 2 for spines.
 int level(const Vertex& vertex) {
   switch (vertex.kind) {
     case VertexKind::device:
@@ -26,12 +26,13 @@ int level(const Vertex& vertex) {
   return 2;
 }
 
-// The subtrees that are left when everything above `highest` is taken away, by their first
-// vertices, and what joined them.
+// A subtree that is left when all vertices above some level are removed, and the bandwidth of the
+// links that joined it to them.
 struct Subtree {
   int ranks = 0;
   BytesPerSecond cut;
 };
+// The sets of vertices that links between vertices `within` join.
 boost::disjoint_sets_with_storage<> joined(const TopologyGraph& graph, const auto& within) {
   boost::disjoint_sets_with_storage<> sets(num_vertices(graph));
   for (const auto edge : boost::make_iterator_range(edges(graph))) {
@@ -48,7 +49,8 @@ std::vector<Subtree> subtrees(const TopologyGraph& graph, int highest) {
   };
   boost::disjoint_sets_with_storage<> sets = joined(graph, within);
   std::vector<Subtree> result;
-  std::vector<std::size_t> place(num_vertices(graph), num_vertices(graph));  // of a set's subtree
+  // By the root of a set: the place of its subtree in `result`.
+  std::vector<std::size_t> place(num_vertices(graph), num_vertices(graph));
   const auto subtree_of = [&](TopologyGraph::vertex_descriptor vertex) -> Subtree& {
     std::size_t& own = place[sets.find_set(vertex)];
     if (own == place.size()) {
@@ -81,13 +83,14 @@ void read_inside(const TopologyGraph& graph, FabricTiers& tiers) {
   }
 }
 
-// With PCIe a device reaches the NICs over the very link it has to its neighbours. The fabric's
-// efficiency is none of that link's.
+// Under PCIe a device reaches the NICs over the same link as its neighbours, which the fabric's
+// efficiency does not apply to.
 BytesPerSecond device_limit(const FabricTiers& tiers) {
   return tiers.one_link ? tiers.inside : BytesPerSecond(std::numeric_limits<double>::infinity());
 }
 
-// NICs hang on devices in blocks; where these are not alike, the fewest NICs on the most devices.
+// NICs hang on devices in blocks. Where blocks are unequal, this is the one with the fewest NICs
+// for the most devices.
 DeviceNics device_nics(const Cluster& cluster) {
   const int devices = cluster.devices_per_node;
   const int nics = cluster.inter.nics_per_node;
@@ -109,7 +112,7 @@ bool has_unlike_nics(const Cluster& cluster) {
   return nics % devices != 0 && devices % nics != 0;
 }
 
-// All but what the graph of the cluster tells.
+// The fields that need no graph: all but `tiers` and the links inside a domain.
 FabricTiers tiers_without_links(const Cluster& cluster) {
   FabricTiers tiers;
   tiers.devices = cluster.devices();
@@ -124,7 +127,7 @@ FabricTiers tiers_without_links(const Cluster& cluster) {
 
 // ---- Without the graph ----------------------------------------------------------------
 
-// The first domain by itself.
+// A cluster of the first domain alone, for its links inside.
 Cluster one_domain(const Cluster& cluster) {
   Cluster one = cluster;
   one.nodes = nodes_per_domain(cluster);
@@ -140,7 +143,7 @@ BytesPerSecond out_of_domain(const Cluster& cluster, int nodes) {
   return cut;
 }
 
-// Out of the leaves in a row for so many nodes: one, or one for each rail.
+// Bandwidth out of the leaves above `nodes` nodes: one leaf, or one for each rail.
 BytesPerSecond out_of_row(const Cluster& cluster, int nodes) {
   const InterNode& inter = cluster.inter;
   const int rails = inter.kind == InterNodeKind::rail ? inter.nics_per_node : 1;
@@ -151,13 +154,14 @@ BytesPerSecond out_of_row(const Cluster& cluster, int nodes) {
   return cut;
 }
 
-// The tier of subtrees of so many nodes, `least` bytes a second out for each of their devices.
+// The tier of subtrees of `nodes` nodes. `least`: bandwidth out for each of their devices; `limit`:
+// a device's own.
 Tier tier_of(const Cluster& cluster, int nodes, BytesPerSecond limit, BytesPerSecond least) {
   return {nodes * cluster.devices_per_node, std::min(limit, least * cluster.inter.efficiency),
           cluster.inter.latency};
 }
 
-// Domains are all alike but the last, which may have fewer nodes.
+// All domains are alike but the last one, which may have fewer nodes.
 Tier domain_tier(const Cluster& cluster, int nodes, BytesPerSecond limit) {
   const auto way_out = [&](int of) {
     return out_of_domain(cluster, of) / (of * cluster.devices_per_node);
@@ -168,7 +172,7 @@ Tier domain_tier(const Cluster& cluster, int nodes, BytesPerSecond limit) {
   return tier_of(cluster, nodes, limit, least);
 }
 
-// Leaves have all their uplinks, however few nodes hang on the last ones.
+// Every leaf has all its uplinks, however few nodes hang on the last one.
 Tier row_tier(const Cluster& cluster, int nodes, BytesPerSecond limit) {
   return tier_of(cluster, nodes, limit,
                  out_of_row(cluster, nodes) / (nodes * cluster.devices_per_node));

@@ -15,26 +15,26 @@ BytesPerSecond inside_of(const FabricTiers& tiers, int members) {
   return members == 1 ? tiers.inside : std::min(tiers.inside, (members - 1) * tiers.inside_pair);
 }
 
-// A subtree whose members have less to leave it than to leave their domains.
+// Whether ranks have less bandwidth out of this subtree than out of their domains.
 bool is_narrow(const Tier& tier, const Tier& domain) {
-  constexpr double kLastBits = 1e-9;  // in which sums of equal links differ
+  constexpr double kLastBits = 1e-9;  // relative: sums of equal links may differ in the last bits
   return tier.way_out < (1 - kLastBits) * domain.way_out;
 }
 
-// What a subtree lets pass of messages that members send to the next ones, each over its own NICs:
-// as much as of a ring, but that on rails those of other members stay idle.
+// Bandwidth out of a subtree for messages that members pass on over their own NICs: that of a ring;
+// but on rails the rails of the other members stay idle.
 BytesPerSecond passed_out(const FabricTiers& tiers, const GroupLinks& links, BytesPerSecond ring,
                           int on_nics) {
   const double used = tiers.rails ? static_cast<double>(on_nics) / links.ranks_per_domain : 1;
   return used * ring;
 }
 
-// Whether members and their siblings have unlike shares of the NICs of a domain.
+// Whether a group and its siblings have unequal shares of a domain's NICs.
 bool shares_unlike(const FabricTiers& tiers, GroupShape group) {
   return tiers.unlike_nics || straddles(group, tiers.tiers.front().ranks);
 }
 
-// Nothing: the tiers know it all.
+// Rates that were counted link by link; null: the tiers are enough.
 const GroupRates* counted_rates(const FabricTiers& tiers, GroupShape group, int members,
                                 RankRange among) {
   if (tiers.routed != nullptr) return &tiers.routed->rates(group, members);
@@ -42,7 +42,7 @@ const GroupRates* counted_rates(const FabricTiers& tiers, GroupShape group, int 
   return tiers.straddling->rates(group, members, among);
 }
 
-// What subtrees and NICs let pass.
+// Bandwidth that subtrees and NICs leave a group (GroupRates).
 struct Passed {
   BytesPerSecond ring{std::numeric_limits<double>::infinity()};
   BytesPerSecond passing = ring, all_to_all = ring;
@@ -52,16 +52,16 @@ Passed least(const Passed& a, const Passed& b) {
           std::min(a.all_to_all, b.all_to_all)};
 }
 
-// Out of domains whose NICs are counted one by one; under PCIe each of the `members` has its own
-// link to them besides.
+// Bandwidth out of domains whose NICs were counted one by one. Under PCIe each of the `members`
+// also has to pass its own link to the NICs.
 Passed counted_out(const FabricTiers& tiers, const GroupRates& rates, int members) {
   const Passed nics{rates.ring, rates.passing, rates.all_to_all};
   if (!tiers.one_link) return nics;
   return least(nics, {members * tiers.nics.alone, tiers.nics.alone, tiers.nics.alone});
 }
 
-// Out of the subtrees that the group leaves, but for domains where `nics_are_counted`. Of other
-// tiers that pass on what all domains have, nothing is left to say then.
+// Bandwidth out of the subtrees that the group leaves. Where `nics_are_counted`, only narrow tiers
+// matter: the domains were counted, and other tiers pass on all that their domains send.
 Passed passed_by_tiers(const FabricTiers& tiers, GroupShape group, bool nics_are_counted,
                        GroupLinks& links) {
   Passed passed;
@@ -84,7 +84,8 @@ Passed passed_by_tiers(const FabricTiers& tiers, GroupShape group, bool nics_are
   return passed;
 }
 
-// Partners at distance 1, 2, 4, …; nothing where NICs decide and all load them alike.
+// Crowding of messages to partners at distance 1, 2, 4, …; none where the NICs are the bottleneck
+// and all groups load them equally.
 Crowding crowding_of(const FabricTiers& tiers, GroupShape group, const GroupRates* counted,
                      bool straddling, const GroupLinks& links) {
   const bool of_tiers = links.narrow_levels > 0;

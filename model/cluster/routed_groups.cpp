@@ -15,7 +15,8 @@
 namespace trainyard {
 namespace {
 
-// For counting all-to-alls. In a torus every shortest way has as many hops in each dimension.
+// The cluster with routes that do not depend on a hash, for counting many messages. A torus is
+// routed dimension by dimension: all its shortest ways have equally many hops in each dimension.
 Cluster evenly_routed(Cluster cluster) {
   InterNode& inter = cluster.inter;
   if (inter.kind == InterNodeKind::torus) {
@@ -57,7 +58,7 @@ GroupRouter::GroupRouter(const Cluster& cluster, const TopologyGraph& graph,
   torus_.domain = std::max(1, ranks_per_domain_ / of_node);
 }
 
-// A rank's own NICs, or those of the PCIe root it hangs on: all of its node.
+// Lists the NICs of each rank: its own ones, or behind a PCIe root all of its node.
 void GroupRouter::read_nics(const Cluster& cluster, const TopologyGraph& graph) {
   std::vector<std::int32_t> out_of(num_vertices(graph), -1);
   std::vector<std::vector<std::uint32_t>> of_vertex(num_vertices(graph));
@@ -91,7 +92,7 @@ std::span<const GroupRouter::Nic> GroupRouter::nics_of(int rank) const {
   return std::span(nics_).subspan(first, first_nic_[static_cast<std::size_t>(rank) + 1] - first);
 }
 
-// Each once, whoever shares it.
+// NICs of all these ranks; one that several ranks share only once.
 std::vector<GroupRouter::Nic> GroupRouter::nics_of(Ranks ranks) const {
   std::vector<Nic> all;
   for (const int rank : ranks) {
@@ -104,7 +105,8 @@ std::vector<GroupRouter::Nic> GroupRouter::nics_of(Ranks ranks) const {
   return all;
 }
 
-// The groups of that shape that share out these ranks; what is left over at their end has none.
+// The groups of that shape that these ranks are divided into; ranks left over at their end are in
+// none.
 GroupRouter::Siblings GroupRouter::siblings(GroupShape shape, RankRange among) const {
   const int run = shape.run == 0 ? shape.size : shape.run;
   const int last = (run - 1) * shape.stride + (shape.size - 1) / run * shape.jump;
@@ -122,7 +124,8 @@ GroupRouter::Siblings GroupRouter::siblings(GroupShape shape, RankRange among) c
   return {std::move(ranks), static_cast<std::size_t>(shape.size)};
 }
 
-// Leaves one group of each orbit of a torus, whose loads then count for all links of an orbit.
+// Uses the symmetry of a torus: keeps one group of each orbit, and maps the links of an orbit onto
+// one of them, so that this one gets the load of each.
 void GroupRouter::fold(Siblings& groups) {
   folded_.clear();
   const TorusSymmetry symmetry(torus_, groups.ranks, groups.size);
@@ -138,7 +141,8 @@ void GroupRouter::fold(Siblings& groups) {
   groups.copies = symmetry.copies();
 }
 
-// Whether what is to be one is alike.
+// Maps the links of each node onto those of the node that stands for its orbit; false if these are
+// not alike.
 bool GroupRouter::fold_links(const TorusSymmetry& symmetry) {
   folded_.resize(load_.size());
   for (int node = 0; node < devices_ / torus_.devices; ++node) {
@@ -195,7 +199,7 @@ GroupRates GroupRouter::compute(GroupShape shape, int members, RankRange among) 
   const bool counted_by_pairs = routes_.by_hash() && pairs <= kMostPairs;
   if (counted_by_pairs) {
     for (std::size_t i = 0; i < groups.count(); ++i) send_all_to_all(groups[i]);
-  } else if (!tree) {  // a tree that is shared evenly has the rates of its tiers
+  } else if (!tree) {  // for a tree with even shares the tiers give the rate
     send_by_switches(groups);
   }
   if (straddling_ && !counted_by_pairs) {
@@ -206,7 +210,7 @@ GroupRates GroupRouter::compute(GroupShape shape, int members, RankRange among) 
   return rates;
 }
 
-// Of many messages by hash in a tree the tiers know as much as an even count.
+// None for many messages by hash in a tree: counted as even shares, they follow from the tiers.
 std::optional<CrossingTimes> GroupRouter::crossing_times(const Siblings& groups, int members) {
   if (groups.count() == 0) return std::nullopt;
   const auto size = static_cast<int>(groups.size);
@@ -240,25 +244,26 @@ std::optional<CrossingTimes> GroupRouter::crossing_times(const Siblings& groups,
   return in_the_mean(times, all, members);
 }
 
-// One way, in the mean: a hash draws other ways down than up.
+// Time of one direction, the mean of up and down: a hash chooses other ways down than up.
 double GroupRouter::trees_time(const Siblings& groups, int members) {
   const auto all = static_cast<int>(groups.size) / members;
   TreeHops hops = double_tree_hops(all);
   const double up = round_time(groups, members, hops, Sending::all_together);
   for (TreeHop& hop : hops) std::swap(hop.from, hop.to);
   const double down = round_time(groups, members, hops, Sending::all_together);
-  // Under PCIe blocks that share a domain reach each other over the links to their NICs.
+  // Under PCIe, blocks of a group in the same domain also reach each other over the links to NICs.
   const int on_link = straddling_ && one_link_ ? 2 : 1;
   return std::max(on_link * out_alone_ / members, (up + down) / 2);
 }
 
-// No shorter than its members' links take. The messages of first members are so long as those of
-// every member in its own round; of all together each member has a part.
+// Time of a round: that of the fullest link, and at least that of a member's own link if a member
+// sends a message of its own (every_member, first_members).
 double GroupRouter::round_time(const Siblings& groups, int members, const TreeHops& hops,
                                Sending sending) {
   double most = 0;
   for (const TreeHop& hop : hops) most = std::max(most, hop.share);
-  // Siblings that share a domain one after the other: they send between the same switches.
+  // Siblings in the same domain send between the same switches: taken one after the other, their
+  // bytes are summed before they are routed.
   const auto together = static_cast<std::size_t>(ranks_per_domain_);
   for (std::size_t first = 0; first < groups.count(); first += together) {
     const std::size_t end = std::min(groups.count(), first + together);
@@ -309,7 +314,7 @@ GroupRouter::Ranks GroupRouter::run_from(Ranks group, std::size_t first) const {
   return group.subspan(first, end - first);
 }
 
-// All members in a row that share a domain send on over all their NICs.
+// Consecutive members in one domain send on together, over all their NICs.
 void GroupRouter::send_ring(Ranks group) {
   for (std::size_t first = 0; first < group.size();) {
     const Ranks run = run_from(group, first);
@@ -320,7 +325,7 @@ void GroupRouter::send_ring(Ranks group) {
   }
 }
 
-// Of each block the last member to the first one of the next, over its own NICs.
+// The last member of each block sends to the first one of the next, over its own NICs.
 void GroupRouter::pass_on(Ranks group, int members) {
   const auto block = static_cast<std::size_t>(members);
   for (std::size_t next = 0; next < group.size(); next += block) {
@@ -331,7 +336,8 @@ void GroupRouter::pass_on(Ranks group, int members) {
   }
 }
 
-// Pair by pair; a rail is changed inside the sender's domain.
+// Counts an all-to-all pair by pair. Messages to another rail change rail inside the sender's
+// domain.
 void GroupRouter::send_all_to_all(Ranks group) {
   const double bytes = 1.0 / static_cast<double>(group.size());
   for (const int from : group) {
@@ -342,7 +348,7 @@ void GroupRouter::send_all_to_all(Ranks group) {
   }
 }
 
-// On the NICs alone: what each member has for those in other domains, and they for it.
+// Counts an all-to-all on the NICs alone: what each member sends to other domains and receives.
 void GroupRouter::load_all_to_all(Ranks group) {
   const double part = 1.0 / static_cast<double>(group.size());
   for (std::size_t first = 0, end = 0; first < group.size(); first = end) {
@@ -357,7 +363,7 @@ void GroupRouter::load_all_to_all(Ranks group) {
   }
 }
 
-// What the members of one domain have for the others: on the rail of each.
+// On rails, members of one domain send by the NIC on the rail of each receiver.
 void GroupRouter::load_rails(Ranks group, Ranks inside, double part) {
   for (const int to : group) {
     if (domain_of(to) == domain_of(inside.front())) continue;
@@ -372,14 +378,15 @@ void GroupRouter::load(std::span<const Nic> nics, bool inwards, double bytes) {
   }
 }
 
-// The rank whose NICs a message takes.
+// The rank whose NICs a message leaves by: the sender, or on rails the one on the receiver's rail.
 int GroupRouter::leaving_for(int from, int to) const {
   if (kind_ != InterNodeKind::rail) return from;
   const int base = domain_of(from) * ranks_per_domain_;
   return base + to % ranks_per_domain_ % std::min(ranks_per_domain_, devices_ - base);
 }
 
-// What members of one domain would send each other stays inside and is taken off again.
+// Counts all-to-alls between switches, groups with the same census at once. What members of one
+// domain would send each other stays inside, and is taken off again.
 void GroupRouter::send_by_switches(const Siblings& groups) {
   std::map<Census, int> alike;
   std::map<Census, int> inside;
@@ -430,8 +437,8 @@ GroupRouter::Census GroupRouter::census_of(Ranks ranks) const {
   return census;
 }
 
-// All pairs, or those at `most` distances around the list: multiples of the golden section spread
-// them evenly, and each comes with the one as far the other way.
+// Sends between all pairs of switches, or between those at about `most` distances around the list.
+// Multiples of the golden section spread these distances evenly; each is used both ways round.
 void GroupRouter::send_between_switches(const Census& census, double bytes, std::size_t most) {
   constexpr double kGolden = 0.6180339887498949;
   const std::size_t others = census.size() - 1;
@@ -475,7 +482,8 @@ void GroupRouter::load_nics(std::span<const Nic> out, std::span<const Nic> in, d
   });
 }
 
-// The same between their switches; what does not depend on the NICs waits for route_between().
+// Counts the same message between the NICs' switches. Only a hash depends on the NICs themselves;
+// without one the bytes are collected for route_between().
 void GroupRouter::load_switches(std::span<const Nic> out, std::span<const Nic> in, double bytes) {
   uses_.clear();
   for_each_lane(out.size(), in.size(), [&](std::size_t from, std::size_t to, double share) {

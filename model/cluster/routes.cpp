@@ -33,7 +33,7 @@ Routes::Routes(const Cluster& cluster, const TopologyGraph& graph)
   }
 }
 
-// The leaves first, so that a leaf's place is its number.
+// Numbers the leaves first, so that a leaf's place is its index.
 void Routes::number_switches(const TopologyGraph& graph) {
   place_.assign(num_vertices(graph), kNone);
   for (const VertexKind kind : {VertexKind::leaf, VertexKind::spine}) {
@@ -110,7 +110,7 @@ void Routes::append_between(std::uint32_t from, std::uint32_t to, std::uint64_t 
 
 // ---- any graph ----------------------------------------------------------------------------------
 
-// A breadth-first search from the target.
+// By a breadth-first search from the target.
 const std::vector<std::int32_t>& Routes::distances_to(std::uint32_t target) {
   const auto [found, added] = distances_.try_emplace(target);
   std::vector<std::int32_t>& hops = found->second;
@@ -134,7 +134,7 @@ void Routes::find_nearer(std::uint32_t at, std::uint32_t target) {
   if (scheme_ == Scheme::torus) return find_nearer_in_torus(at, target);
   const std::vector<std::int32_t>& hops = distances_to(target);
   nearer_.clear();
-  if (hops[place_[at]] == 1) {  // a switch above many leaves: only links to the target itself
+  if (hops[place_[at]] == 1) {  // spares a switch above many leaves a look at all its links
     const std::span<const Step> all = steps(at);
     for (const Step* step = step_to(at, target); step != nullptr; ++step) {
       if (step == all.data() + all.size() || step->to != target) break;
@@ -160,8 +160,8 @@ void Routes::spread(std::uint32_t from, std::uint32_t to, double share,
   for (const LinkUse& use : known->second) uses.push_back({use.link, use.share * share});
 }
 
-// Of one byte. All shortest ways have as many hops, so what is at one switch together left it
-// together.
+// Links that one byte takes on its shortest ways. These all have equally many hops, so the parts of
+// the byte can move hop by hop: parts that reach a switch do so at the same hop and leave together.
 void Routes::spread_one(std::uint32_t from, std::uint32_t to, std::vector<LinkUse>& uses) {
   std::map<std::uint32_t, double> here = {{from, 1.0}};
   while (!here.contains(to)) {
@@ -206,7 +206,7 @@ bool Routes::read_torus(const Cluster& cluster) {
   return true;
 }
 
-// Forward and back along every dimension; none along one of a single node.
+// Reads a switch's links forward and back along every dimension; a dimension of one node has none.
 bool Routes::read_neighbours(int place) {
   int stride = 1;
   for (const int side : sides_) {
@@ -245,7 +245,8 @@ void Routes::find_nearer_in_torus(std::uint32_t at, std::uint32_t target) {
   }
 }
 
-// Half-way round goes forward from even places and back from odd ones, so that both are used.
+// A way half-way round goes forward from even places and back from odd ones, so that both
+// directions are used.
 void Routes::walk_torus(std::uint32_t from, std::uint32_t to, double share,
                         std::vector<LinkUse>& uses) {
   const int there = static_cast<int>(place_[to]);
@@ -288,8 +289,9 @@ bool Routes::read_dragonfly(const Cluster& cluster) {
   return groups_are_whole();
 }
 
-// The links of a pair of groups in the order of the cables, the same from either end; the "pair" of
-// a group with itself holds the links inside it.
+// Whether every pair of groups is linked, and all switches inside each group. bridges() lists the
+// links of a pair in the order of the cables, the same from either end; the "pair" of a group with
+// itself holds the links inside it.
 bool Routes::groups_are_whole() const {
   const std::size_t inside = std::size_t{leaves_per_group_} * (leaves_per_group_ - 1);
   for (std::uint32_t a = 0; a < groups_; ++a) {
@@ -326,7 +328,8 @@ void Routes::cross(std::uint32_t from, std::uint32_t to, std::uint64_t key, doub
   }
 }
 
-// Into a third group by each of its links in turn, and out of it by those beside them.
+// Valiant's ways by all third groups. They enter a group by each of its links in turn and leave it
+// by the link with the same number.
 void Routes::detour(std::uint32_t from, std::uint32_t to, double share,
                     std::vector<LinkUse>& uses) const {
   const std::uint32_t a = group_of(from);

@@ -12,7 +12,7 @@
 namespace trainyard {
 namespace {
 
-// Of its outer level: all ranks from the first member to the first one of the next block.
+// Ranks from a group's first member to that of the next block of groups.
 std::int64_t block_of(GroupShape group) {
   return is_one_run(group) ? std::int64_t{group.stride} * group.size
                            : std::int64_t{group.jump} * (group.size / group.run);
@@ -22,15 +22,15 @@ bool level_straddles(int stride, int count, int ranks) {
   return count > 1 && stride < ranks && !divide_each_other({stride, count}, ranks);
 }
 
-// The shape with fewer steps at its outer level, that many less that a block ends at the same place
-// of a domain.
+// The shape with fewer steps at its outer level, reduced by a number that leaves the end of a block
+// at the same place of a domain.
 GroupShape smaller(GroupShape group, int ranks) {
   const bool one = is_one_run(group);
   const int stride = one ? group.stride : group.jump;
   const int run = one ? 1 : group.run;
   const int count = group.size / run;
   const int repeat = ranks / std::gcd(stride, ranks);
-  constexpr int kLeastDomains = 3;  // one at either end, and one between them
+  constexpr int kLeastDomains = 3;  // one at each end, and one between them
   int least = count % repeat;
   while (least < 2 || std::int64_t{least} * stride < std::int64_t{kLeastDomains} * ranks) {
     least += repeat;

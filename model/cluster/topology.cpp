@@ -13,7 +13,7 @@ namespace {
 
 using VertexId = TopologyGraph::vertex_descriptor;
 
-// Room for the devices, a hub a node and the NICs.
+// Reserves memory for the devices, one hub for each node, and the NICs.
 void reserve(TopologyGraph& graph, const Cluster& cluster) {
   const auto devices = static_cast<std::size_t>(cluster.devices());
   const std::size_t nics = static_cast<std::size_t>(cluster.nodes) *
@@ -33,7 +33,7 @@ void add_mesh(TopologyGraph& graph, const Cluster& cluster, int first, int count
   }
 }
 
-// Devices on one switch: half of a step's α on either side of it.
+// Devices on one switch, with half of a step's α on either side of it.
 void add_star(TopologyGraph& graph, const Cluster& cluster, Vertex hub, int first, int count) {
   const Link link{cluster.intra.bandwidth, cluster.intra.latency / 2};
   const VertexId centre = add_vertex(hub, graph);
@@ -88,7 +88,7 @@ std::vector<VertexId> add_switches(TopologyGraph& graph, VertexKind kind, int co
   return switches;
 }
 
-// Where a NIC hangs, and what its cable carries.
+// The leaf on which a NIC hangs, and the bandwidth of its cable.
 struct Socket {
   VertexId leaf = 0;
   BytesPerSecond bandwidth;
@@ -110,7 +110,7 @@ void add_nics(TopologyGraph& graph, const Cluster& cluster, const SocketOf& sock
   }
 }
 
-// `leaves_of` switches in a row for every `below` nodes, and a node's NICs dealt out to them.
+// Adds `leaves_of` leaf switches for every `below` nodes, and deals out each node's NICs to them.
 std::vector<VertexId> add_leaves(TopologyGraph& graph, const Cluster& cluster, int below,
                                  int leaves_of) {
   const int rows = (cluster.nodes + below - 1) / below;
@@ -122,8 +122,8 @@ std::vector<VertexId> add_leaves(TopologyGraph& graph, const Cluster& cluster, i
   return leaves;
 }
 
-// A leaf's uplinks are as fast as NICs where static routing tells them apart, each to a spine of
-// its own; else one link to one spine stands for all of them.
+// Number of spines. With static routing, which tells uplinks apart, a leaf's uplinks are as fast as
+// NICs and each leads to a spine of its own. Else one link to one spine stands for all of them.
 int spines_of(const Cluster& cluster, double ports) {
   if (cluster.inter.routing == FabricRouting::adaptive) return 1;
   return std::max(1, static_cast<int>(std::lround(ports / cluster.inter.oversubscription)));
@@ -136,7 +136,7 @@ void add_tree(TopologyGraph& graph, const Cluster& cluster) {
   const auto most = static_cast<double>(out_degree(leaves.front(), graph));
   const std::vector<VertexId> spines =
       add_switches(graph, VertexKind::spine, spines_of(cluster, most));
-  // The last leaves have theirs too, however few nodes hang on them.
+  // The last leaves have all their uplinks too, however few nodes hang on them.
   const BytesPerSecond uplink = cluster.inter.bandwidth * most / cluster.inter.oversubscription /
                                 static_cast<double>(spines.size());
   for (const VertexId leaf : leaves) {
@@ -144,7 +144,8 @@ void add_tree(TopologyGraph& graph, const Cluster& cluster) {
   }
 }
 
-// A switch a node; those of neighbours along each dimension are linked, the ends of a line too.
+// One switch for each node. Switches of neighbours along each dimension are linked, and so are the
+// first and the last one of a line.
 void add_torus(TopologyGraph& graph, const Cluster& cluster) {
   const std::vector<VertexId> leaves = add_leaves(graph, cluster, 1, 1);
   const Link link{torus_link_bandwidth(cluster), Seconds(0)};
@@ -161,7 +162,8 @@ void add_torus(TopologyGraph& graph, const Cluster& cluster) {
   }
 }
 
-// The links between two groups end at their switches in turn, so that every switch has as many.
+// The links between groups are dealt out to a group's switches in turn, so that all have equally
+// many.
 void add_dragonfly(TopologyGraph& graph, const Cluster& cluster) {
   const InterNode& inter = cluster.inter;
   const DragonflyShape shape = dragonfly_shape(cluster);
@@ -191,7 +193,7 @@ void add_dragonfly(TopologyGraph& graph, const Cluster& cluster) {
   }
 }
 
-// As drawn. A node's NICs are dealt out to its links; a link is shared by the NICs on it.
+// The fabric as drawn. A node's NICs are dealt out to its links, and NICs on one link share it.
 void add_drawn(TopologyGraph& graph, const Cluster& cluster) {
   const InterNode& inter = cluster.inter;
   const std::vector<VertexId> switches =

@@ -17,7 +17,7 @@ class Movement {
     }
   }
 
-  // The least distance along a dimension that carries all groups to one another; its side: none.
+  // The least shift along a dimension that maps the groups onto each other; `side`: there is none.
   int least(int side, int stride) const {
     for (int distance = 1; distance < side; ++distance) {
       const bool keeps_domains =
@@ -50,7 +50,7 @@ class Movement {
   const TorusNodes& nodes_;
   std::span<const int> ranks_;
   std::size_t size_;
-  std::vector<std::int64_t> group_at_;  // by its first rank: where it begins
+  std::vector<std::int64_t> group_at_;  // by a group's first rank: where it begins in ranks_
 };
 
 }  // namespace
