@@ -13,7 +13,7 @@
 namespace trainyard {
 namespace {
 
-// The share of S that crosses a rank's link when the bandwidth is all that counts.
+// Bytes that cross a rank's link in the bandwidth-optimal algorithm, over S.
 double wire_share(CollectiveOperation operation, int ranks) {
   const double share = static_cast<double>(ranks - 1) / ranks;
   switch (operation) {
@@ -30,7 +30,7 @@ double wire_share(CollectiveOperation operation, int ranks) {
   return 1;
 }
 
-// A curve at one message size: what is fixed, and what the bytes take.
+// A curve at one message size: its latency, and the rest of its time.
 struct CurvePoint {
   Seconds latency;
   Seconds moving;
@@ -41,7 +41,7 @@ double correction(const CollectiveCurve& curve, Bytes message) {
   return std::exp(residual_at(curve.residual, std::array{std::log2(message.value())}));
 }
 
-// `stretch`: of the √S term.
+// `stretch`: factor on the √S term.
 CurvePoint at(const CollectiveCurve& curve, Bytes message, double stretch = 1) {
   const Seconds bytes =
       message / curve.bandwidth + Seconds(stretch * curve.root * std::sqrt(message.value()));
@@ -51,8 +51,8 @@ CurvePoint at(const CollectiveCurve& curve, Bytes message, double stretch = 1) {
 // NCCL reduces in the switch (NVLS) among more than four devices.
 constexpr int kLeastInSwitch = 5;
 
-// What the devices' own memory takes of a step, over what a link takes of it: the share of S that a
-// ring keeps is copied too. From the curves of A100, H100 and B200 at 2 and 8 devices.
+// A rank also copies its own part of S, in its own memory. The time of that over the time of a part
+// on a link, from the curves of A100, H100 and B200 at 2 and 8 devices.
 double own_share(CollectiveOperation operation) {
   switch (operation) {
     case CollectiveOperation::all_gather:
@@ -68,9 +68,10 @@ double own_share(CollectiveOperation operation) {
   return 0;
 }
 
-// Beyond the fitted sizes: the latency as ⌈log₂ n⌉ above them and as the steps of a ring below; the
-// bytes' part as a ring's share, copies included. A reduction in the switch moves the same bytes
-// however many take part, and only its slow rise stretches (NVL72: within 7 % at 72 devices).
+// A curve beyond the fitted sizes. The latency grows as ⌈log₂ n⌉ above them and as the steps of a
+// ring below; the bytes' part as a ring's share of S, copies included. A reduction in the switch
+// moves the same bytes for any number of ranks, and only its √S term grows (NVL72: within 7 % at 72
+// devices).
 CurvePoint extended(const CollectiveCurve& curve, int ranks, Bytes message) {
   const bool in_switch = curve.operation == CollectiveOperation::all_reduce &&
                          curve.gpus >= kLeastInSwitch && ranks > curve.gpus;
@@ -87,8 +88,8 @@ CurvePoint extended(const CollectiveCurve& curve, int ranks, Bytes message) {
   return {fitted.latency * latency, fitted.moving * share(n) / share(curve.gpus)};
 }
 
-// Between two fitted sizes: the latency straight in the steps of a ring, n−1; the bytes' part in
-// (n−1)/n, which is exact for a ring that also copies its own share.
+// A curve between two fitted sizes: the latency is linear in the steps of a ring, n−1, the bytes'
+// part in (n−1)/n, which is exact for a ring that also copies its own part.
 CurvePoint between(const CollectiveCurve& below, const CollectiveCurve& above, int ranks,
                    Bytes message) {
   const auto share = [](int n) { return wire_share(CollectiveOperation::all_gather, n); };
@@ -101,7 +102,7 @@ CurvePoint between(const CollectiveCurve& below, const CollectiveCurve& above, i
           low.moving + (high.moving - low.moving) * weight};
 }
 
-// The fitted sizes of an operation next to `ranks`; null where there is none.
+// The curves of an operation with the fitted sizes next to `ranks`; null where there is none.
 struct Neighbours {
   const CollectiveCurve* below = nullptr;  // or equal
   const CollectiveCurve* above = nullptr;  // or equal
@@ -129,14 +130,14 @@ CurvePoint fitted(const Neighbours& near, int ranks, Bytes message) {
   return between(*near.below, *near.above, ranks, message);
 }
 
-// What a curve takes beyond its latency, on the links of the choice. Below it there is a residual
-// of the smallest messages, which no link's bandwidth moves.
+// A curve's point on links of another bandwidth: its bytes' part is stretched. It is negative where
+// the residual puts the smallest messages below the latency; bandwidth has no influence on that.
 CurvePoint stretched(CurvePoint point, double stretch) {
   if (point.moving > Seconds(0)) point.moving *= stretch;
   return point;
 }
 
-// The curves of an operation next to a number of ranks, on the links of a choice.
+// The same curves on the links of a choice.
 struct OwnCurves {
   Neighbours near;
   double stretch = 1;
@@ -150,15 +151,15 @@ OwnCurves own_curves(CollectiveOperation operation, int ranks, const CollectiveC
   return {neighbours(choice.curves, operation, ranks), choice.stretch};
 }
 
-// What a curve's bytes take on these links. In a mesh a few members have few of them between them,
-// whatever machine the curve comes from.
+// The bytes' part of a curve on these links. In a mesh, a few members have only a few links between
+// them, whatever machine the curve comes from, so it is at least what those allow.
 Seconds moving_on(const GroupLinks& links, CollectiveOperation operation, int ranks, Bytes message,
                   Seconds moving) {
   const bool mesh = !links.switched && !links.one_link;
   return mesh ? std::max(moving, wire_share(operation, ranks) * message / links.inside) : moving;
 }
 
-// The links with the rate inside a domain that the device's own collective attains there.
+// The links with the bandwidth inside a domain that the device's measured collective attains there.
 GroupLinks with_attained_inside(CollectiveOperation operation, GroupLinks links, Bytes message,
                                 const CollectiveChoice& choice) {
   const int ranks = links.ranks_per_domain;
@@ -204,7 +205,7 @@ Carried fastest(CollectiveOperation operation, const GroupLinks& links, Bytes me
   return best;
 }
 
-// The same links by the protocol for small messages.
+// The links as the protocol for small messages uses them.
 GroupLinks by_small_protocol(GroupLinks links) {
   links.across_latency = links.small_latency;
   links.across *= links.small_share;
@@ -213,7 +214,7 @@ GroupLinks by_small_protocol(GroupLinks links) {
   return links;
 }
 
-// A library takes the protocol that it reckons to be the faster one (NCCL's tuner).
+// A library takes the protocol that it predicts to be faster (NCCL's tuner).
 template <typename Carry>
 Carried by_faster_protocol(const GroupLinks& links, Carry carry) {
   const Carried bulk = carry(links);
@@ -230,7 +231,7 @@ const CollectiveAlgorithm* named(CollectiveOperation operation, const GroupLinks
   return found != nullptr && found->applies(links) ? found : nullptr;
 }
 
-// What the device's own library takes inside a domain, by whatever algorithm; nothing: not known.
+// The measured cost inside a domain, by whatever algorithm the library chose; none: not measured.
 std::optional<CollectiveCost> measured(CollectiveOperation operation, const GroupLinks& links,
                                        Bytes message, const CollectiveChoice& choice) {
   if (links.domains > 1) return std::nullopt;
@@ -241,7 +242,7 @@ std::optional<CollectiveCost> measured(CollectiveOperation operation, const Grou
   return CollectiveCost{point.latency + moving, point.latency, nullptr};
 }
 
-// Requires: more than one rank. `latency` asks for the latency too.
+// Requires: more than one rank. `latency`: whether to compute an algorithm's latency too.
 CollectiveCost cost_of(CollectiveOperation operation, const GroupLinks& links, Bytes message,
                        const CollectiveChoice& choice, bool latency) {
   const auto* chosen = named(operation, links, choice);

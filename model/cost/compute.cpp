@@ -11,12 +11,13 @@
 namespace trainyard {
 namespace {
 
-// Traffic that is no fused minimum.
+// Whether the operator's traffic is counted kernel by kernel, so that Stack::memory_traffic, which
+// is over the fused minimum, does not apply.
 bool counted_whole(const Operator& op) {
   return op.kind == OperatorKind::cross_entropy || is_sequence_copy(op.kind);
 }
 
-// Whether its GEMM is in the precision of the head.
+// Whether the GEMM runs in the recipe's precision for the head.
 bool is_outside_layers(OperatorKind kind) {
   return kind == OperatorKind::output_head || kind == OperatorKind::router;
 }
@@ -25,29 +26,30 @@ Dtype gemm_dtype(const PrecisionRecipe& recipe, OperatorKind kind) {
   return is_outside_layers(kind) ? recipe.head_gemm : recipe.layer_gemm;
 }
 
-// Each weight's main gradient is read and written by the GEMM that accumulates into it, or by a
-// kernel of its own that also reads what the GEMM wrote.
+// Traffic of accumulating the gradients of a GEMM's weights: each main gradient is read and written
+// by the GEMM that accumulates into it, or by a kernel of its own that also reads the GEMM's
+// output.
 Bytes accumulation_traffic(const Training& training, double weights) {
   const double gradient = kept_gradient_bytes(training);
   return Bytes(weights *
                (training.stack.gradient_accumulation_fused ? gradient : 2 * gradient + 4));
 }
 
-// Whose tensor cores work by themselves, on operands in shared memory: kernels written for those
-// before leave half of them idle. Others with 8 bits (L40S, MI300X) have kernels of the older kind
-// in their own rates.
+// Whether tensor cores work asynchronously on operands in shared memory: kernels written for older
+// devices leave half of them idle. Other devices with 8 bits (L40S, MI300X) have rates that were
+// measured with kernels of the older kind.
 bool is_hopper_or_later(const Device& device) {
   return device.generation == DeviceGeneration::hopper ||
          device.generation == DeviceGeneration::blackwell;
 }
 
-// A library older than the one that the device's rates were measured with.
+// Speed of the stack's GEMM library over the one with which the device's rates were measured.
 double library_speed(const Device& device, const Stack& stack) {
   const bool hopper = is_hopper_or_later(device) && stack.gemm_speed_hopper > 0;
   return hopper ? stack.gemm_speed_hopper : 1;
 }
 
-// The GEMMs of the three passes.
+// Times of the operator's GEMMs in the three passes.
 std::array<Seconds, 3> gemm_times(const Device& device, const Stack& stack, Dtype dtype,
                                   const Operator& op, const GemmTimeTable* known) {
   const GemmShape& g = op.gemm;
@@ -76,12 +78,13 @@ OperatorTime gemm_operator_time(const Device& device, const Training& training, 
           weight_gradient + accumulation};
 }
 
-// Tensor cores take 16-bit rows of multiples of 16 bytes (NVIDIA, Matrix Multiplication Background
-// User's Guide); other batched GEMMs run on the vector units, at a quarter of the peak on A100.
+// Tensor cores need 16-bit rows of a multiple of 16 bytes (NVIDIA, Matrix Multiplication Background
+// User's Guide). Other batched GEMMs run on the vector units, at a quarter of the peak on A100.
 constexpr double kAlignedElements = 8;
 constexpr double kWithoutTensorCores = 0.25;
 
-// Batched GEMMs and a softmax over the score matrix in memory. In fp32 all run on the vector units.
+// Unfused attention: batched GEMMs, and a softmax over the score matrix in memory. In fp32 all run
+// on the vector units.
 OperatorTime unfused_attention_time(const Device& device, const Training& training,
                                     const Operator& op) {
   const Dtype dtype = training.precision.attention;

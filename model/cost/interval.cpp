@@ -22,17 +22,17 @@ bool seen(const StackEvidence& evidence, const std::optional<DeviceGeneration>& 
   return evidence.blackwell;
 }
 
-// What a prediction has that no run of its stack had.
+// In which ways a prediction lies beyond the runs of its stack.
 struct Beyond {
   bool generation = false;
   bool tensor_parallel = false, pipeline_parallel = false, context_parallel = false;
-  double larger = 1;  // times the devices of the largest run, where that is more than one
-  double longer = 1;  // the same of the longest sequence
+  double larger = 1;  // devices over those of the largest run; at least 1
+  double longer = 1;  // sequence length over the longest; at least 1
 };
 
 Beyond beyond(const Job& job, const Plan& plan) {
   const StackEvidence& evidence = job.training.stack.evidence;
-  if (evidence.runs == 0) return {};  // an interval of its own, not of some runs
+  if (evidence.runs == 0) return {};  // the stack's interval does not come from runs
   const double larger = static_cast<double>(plan.devices()) / std::max(1, evidence.devices);
   const auto sequence = static_cast<double>(job.training.sequence_length);
   const double longer =
@@ -45,7 +45,7 @@ Beyond beyond(const Job& job, const Plan& plan) {
           .longer = std::max(1.0, longer)};
 }
 
-// What no run of the stack had, as words that follow "had".
+// The same as phrases that follow "no run had".
 std::vector<std::string> beyond_words(const Job& job, const Plan& plan) {
   const Beyond what = beyond(job, plan);
   std::vector<std::string> words;

@@ -7,11 +7,12 @@
 namespace trainyard {
 namespace {
 
-// Gradients alive in an operator's backward pass: of its output and its input, in 16 bits; of an
-// unfused attention core two score matrices, behind dropout and before it (softmax's backward pass
-// writes over its gradient: Megatron-LM, fused_kernels/scaled_masked_softmax_cuda.cu), and beside
-// them a third that the scores' GEMM has as its input (core/transformer/dot_product_attention.py,
-// matmul_input_buffer, of the global memory buffer).
+// Bytes of gradients alive in an operator's backward pass: of its output and its input, in 16 bits.
+// An unfused attention core has two score matrices, behind dropout and before it (softmax's
+// backward pass writes over its gradient: Megatron-LM,
+// fused_kernels/scaled_masked_softmax_cuda.cu), and a third one, the input buffer of the scores'
+// GEMM (core/transformer/dot_product_attention.py, matmul_input_buffer, of the global memory
+// buffer).
 Bytes gradient_bytes(const Training& training, const Operator& op) {
   const double element = training.precision.activation_bytes;
   if (op.cls == OperatorClass::attention) {
@@ -24,9 +25,9 @@ Bytes gradient_bytes(const Training& training, const Operator& op) {
   return Bytes(op.gemm.m * (op.gemm.n + op.gemm.k) * op.gemm.groups * element);
 }
 
-// In attention's backward pass, where keys and values of all context ranks are gathered in front of
-// it: they and their gradients, of the whole sequence whatever a window leaves of it. What the
-// operators behind it had saved is gone by then.
+// Bytes alive in attention's backward pass under all-gather context parallelism: the gathered keys
+// and values of all context ranks and their gradients, for the whole sequence even under a sliding
+// window. What the operators behind attention had saved is freed by then and is taken off.
 class GatheredKeys {
  public:
   GatheredKeys(const Training& training, const LayerShard& shard)
@@ -52,9 +53,9 @@ class GatheredKeys {
   Bytes most_;
 };
 
-// What the first half of a split backward pass leaves to the second (Qi et al. 2024, §3): of a GEMM
-// its input, as it was saved, and its output's gradient, gathered. Queries, keys and values, which
-// projections save too, and cast weights are the first half's.
+// Bytes that the input-gradient pass of a split backward keeps for the weight-gradient pass (Qi et
+// al. 2024, §3): of a GEMM its saved input and the gradient of its output, gathered. Only the
+// input-gradient pass needs cast weights, and the queries, keys and values that projections save.
 Bytes kept_between_halves(const Training& training, const Operator& op) {
   const bool gemm = op.cls == OperatorClass::gemm || op.cls == OperatorClass::grouped_gemm;
   if (!gemm || op.weights == 0) return Bytes(0);
@@ -80,19 +81,20 @@ bool deals_heads(const LayerShard& shard) {
   return shard.context > 1 && shard.context_algorithm == ContextAlgorithm::ulysses;
 }
 
-// Queries, keys and values of other ranks' tokens, and the output of this one's.
+// Saved because Ulysses exchanged them: queries, keys and values of other ranks' tokens, and the
+// output of this rank's tokens.
 Bytes brought_by_ulysses(const LayerShard& shard, const AttentionShape& a, double element) {
   if (!deals_heads(shard)) return Bytes(0);
   const double widths = a.query_head_dim + a.value_head_dim;
   return Bytes(a.batch * a.queries * (a.heads + a.kv_heads) * widths * element);
 }
 
-// What it keeps: the outputs of the other GEMMs but for the experts' last, which nobody needs
-// again, what an exchange brought, what sequence parallelism scattered of the output projection's
-// (torchtitan's list of operations to save has reduce_scatter_tensor), and attention's output and
-// log-sum-exp. Nobody needs the MLP's last either, nor queries and values behind an exchange of
-// heads: an eager policy keeps them by their numbers all the same, and what was scattered of the
-// former, a compiler's does not.
+// Bytes that recomputation of every second GEMM keeps: the outputs of the other GEMMs, but for the
+// experts' last, which no operator needs again; what an exchange brought; what sequence parallelism
+// scattered of the output projection's output (torchtitan's list of operations to save has
+// reduce_scatter_tensor); attention's output and log-sum-exp. The outputs of the MLP's last GEMM,
+// scattered or not, and queries and values before an exchange of heads are not needed either. A
+// compiler does not keep them, but an eager policy, which only counts GEMMs, does.
 Bytes saved_by_every_second(const Job& job, const LayerShard& shard, const Operator& op) {
   const double element = job.training.precision.activation_bytes;
   if (op.cls == OperatorClass::attention) {
@@ -113,8 +115,8 @@ Bytes saved_by_every_second(const Job& job, const LayerShard& shard, const Opera
   return Bytes(g.m * g.groups * element * (output + brought + scattered));
 }
 
-// Of the attention block's operators: those that read the input which is gathered again, and the
-// one whose weight gradient comes before them.
+// Operators of the attention block that read its input, which is gathered again; and the one whose
+// weight gradient comes right before theirs.
 bool reads_attention_input(const Transformer& model, OperatorKind kind) {
   const bool latent_query = model.latent_attention && model.latent_attention->query_rank > 0;
   return kind == OperatorKind::qkv_projection || kind == OperatorKind::kv_down ||
@@ -125,8 +127,9 @@ OperatorKind before_attention_input(const Transformer& model) {
   return model.latent_attention->query_rank > 0 ? OperatorKind::query_up : OperatorKind::kv_up;
 }
 
-// Repeated even where its GEMM is not, for the weight gradient reads it. Of latent attention's two
-// projections from one input the query's has it (model/program/price.cpp).
+// Cast of a GEMM's input. It is repeated even where the GEMM is not, because the weight gradient
+// reads it. Latent attention has two projections from one input: the query's has the cast
+// (model/program/price.cpp).
 Seconds input_cast(const Job& job, const Operator& op) {
   if (op.kind == OperatorKind::kv_down) return Seconds(0);
   return cast_time(job.cluster.device, job.training, op).forward;
@@ -160,7 +163,8 @@ void add_gather_cover(const Transformer& model, const Operator& op, const Operat
   }
 }
 
-// The core's kernels, the merge of a ring's step among them, and what repeating the core spares.
+// Adds the kernels of the attention core (with the merge of ring attention), and what recomputing
+// the core repeats and still saves.
 void add_attention_core(const Operator& op, const OperatorTime& time, KernelTimes& times) {
   if (op.cls == OperatorClass::attention || op.kind == OperatorKind::ring_merge) {
     times.attention_core_forward += time.forward;
@@ -210,7 +214,7 @@ KernelTimes sum_of(const PreparedJob& job, const LayerShard& shard, const Operat
     if (op.after_last_saved) times.after_last_saved += time.forward - input_cast(job.job, op);
   }
   times.gradients = std::max(times.gradients, gathered.most());
-  times.gradients += copied;  // before it is scattered, beside what it is a copy of
+  times.gradients += copied;  // before it is scattered, beside its original
   return times;
 }
 
@@ -228,7 +232,8 @@ OperatorList operators_of(const PreparedJob& job, const LayerShard& shard, Timed
   return layer_operators(model, training, shard, layer_kind_at(model, unit.kind));
 }
 
-// Of a shard what the unit's operators read: only layers have attention, only some have experts.
+// The parts of a shard that the unit's operators read, so that more plans share an entry: only
+// layers have attention, only some have experts.
 LayerShard read_by(const Transformer& model, TimedUnit unit, LayerShard shard) {
   const bool layer = unit.end == TimedUnit::End::none;
   if (layer && layer_kind_at(model, unit.kind).moe) return shard;

@@ -3,9 +3,9 @@
 namespace trainyard {
 namespace {
 
-// Of the full power, what a device of a running job draws while it waits. H100 boards idle in a
-// collective near 250 W of 700 W (Patel et al. 2024, "Characterizing Power Management Opportunities
-// for LLMs in the Cloud", Fig. 4).
+// Share of its full power that a device of a running job draws while it waits. H100 boards idle in
+// a collective near 250 W of 700 W (Patel et al. 2024, "Characterizing Power Management
+// Opportunities for LLMs in the Cloud", Fig. 4).
 constexpr double kWaitingShare = 0.35;
 
 }  // namespace

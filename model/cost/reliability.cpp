@@ -6,8 +6,8 @@
 namespace trainyard {
 namespace {
 
-constexpr BytesPerSecond kStoreShare{1e9};  // a node's, see StorageTier
-// Of a device whose link to the host nobody names: PCIe 4.0 x16 as it is attained; assumed.
+constexpr BytesPerSecond kStoreShare{1e9};  // of one node, see StorageTier
+// Where the device does not state its link to the host: PCIe 4.0 x16 as attained; assumed.
 constexpr BytesPerSecond kAssumedHostLink{25e9};
 
 double root(double value) { return std::sqrt(value); }
@@ -24,7 +24,7 @@ BytesPerSecond nic_bandwidth(const Cluster& cluster) {
   return cluster.inter.bandwidth * cluster.inter.nics_per_node * cluster.inter.efficiency;
 }
 
-// What one node moves to the tier or from it.
+// Bandwidth of one node to the tier or from it, with copies on so many peers.
 BytesPerSecond node_bandwidth(const Cluster& cluster, TierKind kind, int peers) {
   const BytesPerSecond nics = nic_bandwidth(cluster);
   switch (kind) {
@@ -44,12 +44,13 @@ BytesPerSecond attained(const std::optional<BytesPerSecond>& asked, BytesPerSeco
   return std::min(at_most, asked.value_or(tier_default) * (1 - contention));
 }
 
-// m heartbeats must fail to come; the failure lies anywhere between two.
+// A node is taken for dead when `misses` heartbeats have failed to come; the failure lies anywhere
+// between two heartbeats.
 Seconds mean_detection(const Heartbeat& heartbeat) {
   return heartbeat.interval * (heartbeat.misses - 0.5);
 }
 
-// A synchronous checkpoint waits for every tier that is written.
+// Training time that one checkpoint blocks. A synchronous one waits for all tiers to be written.
 Seconds blocking_of(const PreparedJob& job, const Plan& plan, const Checkpointing& checkpointing,
                     Seconds copy) {
   const auto share = [&](const StorageTier& tier) {
@@ -181,7 +182,8 @@ GoodputEstimate estimate_goodput(const PreparedJob& job, const Plan& plan, Secon
   result.daly = daly_interval(result.blocking, result.mtbf);
   result.shortest = std::max(result.background, step);
   result.interval = std::max(checkpointing.interval.value_or(result.daly), result.shortest);
-  // Work since a checkpoint that was not yet written is lost, too.
+  // If a checkpoint is still being written when the job fails, the work before it is lost too; that
+  // is counted as a longer restart.
   result.goodput = goodput({.interval = result.interval,
                             .checkpoint = result.blocking,
                             .restart = result.restart.total() + result.background,

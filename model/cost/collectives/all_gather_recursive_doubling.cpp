@@ -1,6 +1,7 @@
-// All-gather by recursive doubling (Thakur et al. 2005), far partners first, while messages are
-// small. NCCL has a logarithmic all-gather (PAT) for one rank a node alone: where a domain has
-// several members, its tuner picks between ring, NVLS and CollNet (src/graph/tuning.cc).
+// All-gather by recursive doubling (Thakur et al. 2005), partners in other domains first, while
+// messages are small. NCCL has a logarithmic all-gather (PAT) only for one rank a node; where a
+// domain has several members, its tuner picks between ring, NVLS and CollNet
+// (src/graph/tuning.cc), so there this algorithm runs only by name.
 #include "model/cost/collective.h"
 #include "model/cost/messages/collective_steps.h"
 

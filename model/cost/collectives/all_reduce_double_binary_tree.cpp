@@ -11,9 +11,10 @@
 namespace trainyard::collectives {
 namespace {
 
-// Of both trees together: inside, with all links of a member; between domains with those of all
-// their members. The first member of the first domain receives S of its own domain and S of others:
-// where that is one link, half of it is left for either.
+// Bandwidth of the slowest hop, both trees together: inside a domain over all links of a member;
+// between domains over the links of all their members. The first member of the first domain
+// receives S from its own domain and S from others; where both come over one link, each has half of
+// it.
 BytesPerSecond slowest_hop(const GroupLinks& links) {
   if (links.domains == 1) return links.inside;
   const BytesPerSecond across = links.across * links.ranks_per_domain / links.crowding.trees;
@@ -21,8 +22,8 @@ BytesPerSecond slowest_hop(const GroupLinks& links) {
   return std::min(links.one_link ? links.inside / 2 : links.inside, across);
 }
 
-// 2⌈log₂n⌉α + 2·S/B·(1 + fill), fill = (⌈log₂n⌉ − 1)·chunk/S: the first chunk passes every level
-// before the last ones can.
+// 2⌈log₂n⌉α + 2·S/B·(1 + fill), fill = (⌈log₂n⌉ − 1)·chunk/S: the time until the first chunk has
+// come to the last level.
 Seconds time(const GroupLinks& links, Bytes message) {
   const Bytes filling = (log2_ceil(links.size) - 1) * std::min(message, kPipelineChunk);
   return 2 * logarithmic_latency(links) + 2 * (message + filling) / slowest_hop(links);
@@ -35,8 +36,8 @@ void add_trees(std::vector<Transfer>& transfers, int first, int count, int strid
   }
 }
 
-// Up, then down. Chunks follow each other on every hop at once, those that fill the trees included,
-// so α is paid once a level.
+// Up, then down. All hops pass on chunks at the same time, those that fill the trees included, so α
+// is paid once for each level.
 TransferRounds rounds(const GroupLinks& links, Bytes message) {
   const int r = links.ranks_per_domain;
   const Bytes chunk = std::min(message, kPipelineChunk);

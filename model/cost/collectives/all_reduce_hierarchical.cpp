@@ -1,5 +1,5 @@
 // All-reduce in two levels: reduce-scatter inside each domain, all-reduce of every member's part
-// around a ring across the domains, all-gather inside; one after the other.
+// around a ring across the domains, all-gather inside. The three phases follow each other.
 #include "model/cost/collective.h"
 #include "model/cost/messages/collective_steps.h"
 

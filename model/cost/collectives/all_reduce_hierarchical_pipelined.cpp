@@ -1,6 +1,6 @@
-// The hierarchical all-reduce in chunks that follow each other, so that one chunk crosses the
-// domains while the next one is reduced inside (NCCL's trees over nodes). The slower of the two
-// phases sets the pace; where a device does both over one link, that link has the bytes of both.
+// The hierarchical all-reduce, pipelined: one chunk crosses the domains while the next one is
+// reduced inside (NCCL's trees over nodes). The slower of the two phases sets the pace; where a
+// device does both over one link, that link carries the bytes of both.
 #include <algorithm>
 #include <cmath>
 
@@ -11,8 +11,8 @@ namespace trainyard::collectives {
 namespace {
 
 // 2(r−1)α_i + 2(M−1)α_x + inside(chunk) + across(chunk) + max(inside, across)(S − chunk), with
-// inside(x) = 2(r−1)/r·x/B_i and across(x) = 2(M−1)/M·(x/r)/B_x. Over one link, inside in the
-// maximum is (2(r−1)/r·x + 2(M−1)/M·x/r)/B_i = 2(n−1)/n·x/B_i.
+// inside(x) = 2(r−1)/r·x/B_i and across(x) = 2(M−1)/M·(x/r)/B_x. Where both use one link, the
+// maximum has (2(r−1)/r·x + 2(M−1)/M·x/r)/B_i = 2(n−1)/n·x/B_i in place of inside(x).
 Seconds time(const GroupLinks& links, Bytes message) {
   const double n = links.size;
   const double r = links.ranks_per_domain;

@@ -12,7 +12,7 @@ Seconds time(const GroupLinks& links, Bytes message) {
   return 2 * links.inside_latency + (n + 1) / n * message / multicast_bandwidth(links);
 }
 
-// Up while it is added, then down.
+// Up to the switch, which adds, then down.
 TransferRounds rounds(const GroupLinks& links, Bytes message) {
   const double n = links.size;
   const Bytes half = (n + 1) / n * message / 2;

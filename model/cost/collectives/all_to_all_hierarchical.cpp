@@ -1,5 +1,5 @@
-// All-to-all in two levels: inside each domain to the member on the target's rail, then along the
-// rails, with messages r times as large.
+// All-to-all in two levels: inside each domain, a member's data goes to the member on the target's
+// rail; then along the rails, in messages r times as large.
 #include "model/cost/collective.h"
 #include "model/cost/messages/collective_steps.h"
 

@@ -13,7 +13,8 @@ Seconds time(const GroupLinks& links, Bytes message) {
              transfer_time(log2_ceil(links.domains) * message, across_from_first(links));
 }
 
-// Who has it sends it on, across the domains from their first members, then inside all of them.
+// All that have the message send it on: first across the domains, between their first members, then
+// inside all domains.
 TransferRounds rounds(const GroupLinks& links, Bytes message) {
   const int r = links.ranks_per_domain;
   TransferRounds rounds;

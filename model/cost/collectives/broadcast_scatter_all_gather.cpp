@@ -5,7 +5,7 @@
 namespace trainyard::collectives {
 namespace {
 
-// The root hands out halves of what is left, across the domains first.
+// Binomial scatter: each holder sends on half of what it holds, across the domains first.
 Seconds scatter(const GroupLinks& links, Bytes message) {
   const double r = links.ranks_per_domain;
   const double m = links.domains;

@@ -1,5 +1,6 @@
-// Reduce-scatter by recursive halving (Thakur et al. 2005), far partners last, when messages are
-// small. Unnamed where NCCL has its mirror image (all_gather_recursive_doubling.cpp).
+// Reduce-scatter by recursive halving (Thakur et al. 2005), partners in other domains last, when
+// messages are small. It runs only by name where its mirror image does
+// (all_gather_recursive_doubling.cpp).
 #include <algorithm>
 
 #include "model/cost/collective.h"

@@ -1,5 +1,5 @@
-// One message from every member to the next one, the slowest of them: over the sender's own NICs
-// where the next one is in another domain.
+// One message from every member to the next one, over the sender's own NICs where that is in
+// another domain. The time is that of the slowest message.
 #include <algorithm>
 
 #include "model/cost/collective.h"

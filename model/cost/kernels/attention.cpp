@@ -9,7 +9,7 @@
 namespace trainyard {
 namespace {
 
-constexpr double kTile = 128;           // of scores: queries and keys
+constexpr double kTile = 128;           // queries, and keys, of a tile of scores
 constexpr double kCacheSlope = 4;       // how sharply traffic outgrows the last-level cache
 constexpr double kMeasuredElement = 2;  // bytes
 
@@ -20,16 +20,17 @@ double correction(const AttentionRates& rates, const AttentionShape& a) {
   return std::exp(residual_at(rates.residual, attention_coordinates(a)));
 }
 
+// Tiles of 128×128 scores of one head.
 struct ScoreTiles {
-  double rows;         // of a head, in tiles of 128
-  double longest_row;  // key tiles of the row that sees most
-  double of_head;      // of all rows together
+  double rows;         // rows of tiles
+  double longest_row;  // key tiles of the row with the most
+  double of_head;      // key tiles of all rows
 };
 
 double rows_of_sequence(const AttentionShape& a) { return a.context_ranks * a.queries; }
 
-// Causal masking leaves a triangle; a window of it a band with a triangular start. Under context
-// parallelism a rank's rows see, dealt zig-zag, their share of the whole.
+// Causal masking leaves a triangle; with a sliding window a band of it with a triangular start.
+// Under context parallelism rows are dealt zig-zag, so a rank has an equal share of the tiles.
 ScoreTiles score_tiles(const AttentionRates& rates, const AttentionShape& a) {
   const double row_tile = rates.row_tile;
   const double step = row_tile / kTile;
@@ -45,17 +46,18 @@ ScoreTiles score_tiles(const AttentionRates& rates, const AttentionShape& a) {
   return {rows, band, of_sequence * (rows / all)};
 }
 
-// Reading or writing each of Q and O, and of K and V, once.
+// Traffic of once reading Q and writing O; below, of once reading K and V.
 Bytes query_bytes(const AttentionShape& a, double element) {
   return Bytes(2 * element * a.batch * a.queries * a.heads * mean_head_dim(a));
 }
-// Zig-zag dealing gives a rank two runs of rows, each with a window before it.
+// Zig-zag dealing gives a rank two runs of rows; each also reads the window before it.
 Bytes kv_bytes(const AttentionShape& a, double element) {
   const double keys = a.sliding ? std::min(rows_of_sequence(a), a.queries + 2 * a.keys) : a.keys;
   return Bytes(2 * element * a.batch * keys * a.kv_heads * mean_head_dim(a));
 }
 
-// Overhead, tiles and query tiles: everything but traffic. `speed`: over the measured kernel's.
+// Time without traffic: overhead, tiles of scores, query tiles. `speed`: of this kernel over the
+// measured one.
 Seconds busy_time(const Device& device, const AttentionRates& rates, const AttentionShape& a,
                   double speed) {
   const double sms = device.multiprocessors;
@@ -74,7 +76,7 @@ double missing_share(Bytes cache, Bytes footprint) {
   return 1 / (1 + std::pow(cache / footprint, kCacheSlope));
 }
 
-// Of the kernel in training. `speed`: over the measured one's.
+// Time of the kernel in training. `speed`: over the measured kernel.
 struct InTraining {
   const Device& device;
   Dtype dtype;
@@ -89,7 +91,7 @@ struct InTraining {
   }
 };
 
-// Of the kernel as it was measured.
+// Time of the kernel as it was measured.
 struct AsMeasured {
   const Device& device;
 
@@ -106,7 +108,8 @@ struct AsMeasured {
 
 using RatesTable = std::span<const AttentionRates>;
 
-// The kernel without a window, and that with one. Entries without come first.
+// The entries of the kernel without a window, which come first, and of that with one. A table with
+// windowed entries only counts as both.
 RatesTable plain_of(const Device& device) {
   const RatesTable all = device.rates.attention;
   assert(!all.empty());
@@ -127,8 +130,8 @@ AttentionShape of_window(AttentionShape a, double keys) {
   return a;
 }
 
-// Between what `figure_of` gives at the two nearest head dimensions; beyond them all that of the
-// last entry's rates.
+// Interpolates `figure_of` linearly between the two nearest head dimensions of the table. Below the
+// first and above the last one, it is the figure by that entry's rates.
 template <typename FigureOf>
 auto between_head_dims(RatesTable table, const AttentionShape& a, const FigureOf& figure_of) {
   const double head_dim = mean_head_dim(a);
@@ -154,10 +157,10 @@ AttentionShape without_window(AttentionShape a) {
   return a;
 }
 
-// Of an entry of the kernel with a window. What the ends of a window cost, a narrow one shows; what
-// keys between them cost, the kernel without a window does. So a window wider than was measured
-// takes what the measured one does and its further keys at the plain kernel's rate, if that is
-// faster; and never longer than that kernel over all keys.
+// Time by an entry of the kernel with a window. A window wider than was measured: the ends of a
+// window cost as in the widest measured one, further keys as in the kernel without a window. So it
+// takes the time of the measured window plus that of its further keys in the plain kernel, if that
+// is faster than the entry's own form, and never more than the plain kernel over all keys.
 template <typename TimeOf>
 Seconds entry_time(const Device& device, const AttentionRates& entry, const AttentionShape& a,
                    const TimeOf& time_of) {
@@ -169,9 +172,9 @@ Seconds entry_time(const Device& device, const AttentionRates& entry, const Atte
       {own, time_of(entry, measured) + further, plain_time(device, without_window(a), time_of)});
 }
 
-// As many times what the kernel without a window would take of the same keys as between the
-// entries. Where one of those is faster with a window, the plain kernel of its head dimension is
-// slow, which says nothing of another.
+// Time of the kernel with a window: its ratio to the kernel without one over as many keys is what
+// is interpolated between head dimensions. A ratio below 1 means that the plain kernel of that head
+// dimension is slow, so for other head dimensions it counts as 1.
 template <typename TimeOf>
 Seconds windowed_time(const Device& device, const AttentionShape& a, const TimeOf& time_of) {
   const double head_dim = mean_head_dim(a);
@@ -183,7 +186,8 @@ Seconds windowed_time(const Device& device, const AttentionShape& a, const TimeO
   return plain_time(device, a, time_of) * between_head_dims(windowed_of(device), a, over_plain);
 }
 
-// Heads wider than any that was measured with a window are as if none had been.
+// Whether rates with a window apply. Heads wider than any measured with a window use those without,
+// if there are any of wider heads.
 bool has_windowed(const Device& device, const AttentionShape& a) {
   const RatesTable windowed = windowed_of(device);
   if (windowed.empty()) return false;

@@ -8,10 +8,9 @@ namespace {
 
 constexpr double kExpertElement = 2;  // bytes: the blocks were measured in 16 bits
 
-// What one rank works on.
 struct RankLoad {
   double rows;     // token copies
-  double experts;  // that have a row
+  double experts;  // with at least one row
 };
 
 RankLoad busiest_rank(const ExpertRates& rates, const ExpertBlock& block) {

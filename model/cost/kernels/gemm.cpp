@@ -24,7 +24,7 @@ double whole_above(double value) {
   return nearest < value ? nearest + 1 : nearest;
 }
 
-// Part of the way from `value` to the next whole number.
+// `value`, moved by `share` of the way to the next whole number.
 double rounded_up(double value, double share) {
   return value + share * (whole_above(value) - value);
 }
@@ -59,7 +59,8 @@ double join_roofs(double a, double b) {
   return larger * std::sqrt(std::sqrt(1 + squared * squared));
 }
 
-// Repeated runs find operands that fit in the last-level cache there: of the time that HBM takes.
+// Factor on the time of HBM: in repeated runs, operands that fit in the last-level cache are found
+// there.
 double cache_factor(const GemmRates& rates, Bytes bytes) {
   if (rates.cache.value() <= 0) return 1;
   const double fill = bytes / rates.cache;
@@ -67,7 +68,7 @@ double cache_factor(const GemmRates& rates, Bytes bytes) {
   return (steep + 1 / rates.cache_speed) / (steep + 1);
 }
 
-// The tile model times what the residual has at these coordinates.
+// The tile model's time, corrected by the residual at these coordinates.
 Seconds corrected_time(const Device& device, Dtype dtype, const GemmShape& g,
                        std::array<double, 3> coordinates) {
   const ResidualGrid& residual = device.rates.of(dtype).residual;
