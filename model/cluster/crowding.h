@@ -45,8 +45,8 @@ struct Straddling {
 Straddling straddling(GroupShape group, int ranks, int devices);
 
 // How a group crosses a tier. NVLink domains: by blocks of members_within(), so that all groups are
-// alike. Tiers above: by straddling(); but on rails whose groups also straddle domains, messages
-// may cross on few of the rails, and they are treated as domains are.
+// alike. Tiers above: by straddling(). But on rails, if groups straddle domains too, messages may
+// cross on only a few of the rails, and those tiers are treated as domains are.
 Straddling straddling_of(const FabricTiers& fabric, const Tier& tier, GroupShape group);
 
 // Crossing times from the tiers alone; `above_domains` leaves the domains' own tier out.

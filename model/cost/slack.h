@@ -3,8 +3,8 @@
 //
 // A stage begins when the first micro-batch has come to it, and its last passes end while the last
 // micro-batch still goes back through the stages before it. What it does in that time delays
-// nobody. Example: stage 3 whose first forward pass begins after 30 ms gathers 20 ms of weights for
-// nothing. Likewise a pass that grows delays the step only as far as no other stage is slower.
+// nobody. Example: a stage whose first forward pass begins after 30 ms gathers 20 ms of weights for
+// free. Likewise a pass that grows delays the step only as far as no other stage is slower.
 //
 // Holds for routes in a loop with whole backward passes; else nothing is taken off.
 #pragma once

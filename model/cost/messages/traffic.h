@@ -115,15 +115,15 @@ PipelineSends pipeline_sends(const PreparedJob& job, const Plan& plan, const Pla
 
 // What sends to and from other stages add to the passes of one micro-batch on a stage.
 //
-// Where they are not overlapped: the full time of all that the stage sends, each at the pace
-// of the slowest boundary, because every stage waits for its neighbours as they wait for theirs.
-// (14.6 B on two nodes, where one boundary of fifteen crosses nodes: 2 % too fast this way, 4 to
-// 9 % with interleaved stages if each boundary has its own time. Qi et al. 2023.)
+// Not overlapped: the full time of all messages that the stage sends, each at the pace of the
+// slowest boundary, because every stage waits for its neighbours as they wait for theirs. (14.6 B
+// on two nodes, one boundary of fifteen between them, interleaved stages: predicted 2 % too fast
+// this way, 4 to 9 % if each boundary has its own time. Qi et al. 2023.)
 //
-// Where they are: the compute that is lost beside the messages, sent and received, because NCCL's
-// kernels hold multiprocessors while they wait (Stack::overlap_slowdown). (Without it 13 B and 70 B
-// on 16 and 64 H100 with one layer a chunk are predicted 7 and 4 % too fast, and those with four
-// right: NeMo 24.07.)
+// Overlapped: the compute that is lost beside messages sent and received, because NCCL's kernels
+// hold multiprocessors while they wait (Stack::overlap_slowdown). (Without it 13 B and 70 B on 16
+// and 64 H100 with one layer a chunk are predicted 7 and 4 % too fast, and those with four right:
+// NeMo 24.07.)
 PassTimes sends_in_passes(const Stack& stack, const Plan& plan, const PipelineSends& sends,
                           int stage);
 
@@ -138,7 +138,7 @@ struct BesideRamps {
 };
 
 // What overlapped sends add to the step once, beyond sends_in_passes(). `passes`: of one
-// micro-batch, by stage; of a loop with several chunks a stage, by chunk in the order of the loop.
+// micro-batch, stage by stage; where stages hold several chunks, those of each stage in a row.
 //
 // With one chunk a stage: the sends of one micro-batch's way to the last stage and back, when no
 // compute is beside them, less what the passes on both sides of each send were charged already.
