@@ -41,14 +41,15 @@ constexpr PlanRule kStackHasZero = {
                                  stack.name, stack.zero_stack));
     }};
 
-// Of the two dimensions whose ranks hold the same dense states, the one laid out first.
+// The degree of CP or DP, whichever the rank order lays out first: ranks of both hold the same
+// dense states.
 Count inner_data_dimension(const Proposal& p) {
   const std::string& order = p.request.rank_order;
   const bool context = order.find("cp") < order.find("dp");
   return context ? Count{p.request.context_parallel} : p.data_parallel;
 }
 
-// A group is a part of a row of the inner dimension, or whole rows.
+// Whether a sharding group is a part of one row of the inner dimension, or consists of whole rows.
 bool shards_lie_in_rows(const Proposal& p, Count group) {
   const Count row = inner_data_dimension(p);
   return divides(group, row) || divides(row, group);
@@ -95,7 +96,7 @@ constexpr PlanRule kRecomputeEntries = {
                                               p.request.pipeline_parallel));
     }};
 
-// The first stage whose entry no plan can have.
+// The first stage whose entry is not legal; the number of entries if all are.
 std::size_t bad_recompute(const Proposal& p) {
   const std::vector<Recompute>& stages = p.request.recompute_per_stage;
   const auto bad = std::find_if(stages.begin(), stages.end(), [&p](const Recompute& r) {
@@ -213,7 +214,7 @@ constexpr PlanRule kPrecision = {
                                p.training.precision.name, p.device.name, fmt::join(names, ", "))};
     }};
 
-// What lies on an NVMe drive crosses the same link.
+// Offload to NVMe also crosses the link to the host.
 constexpr PlanRule kOffload = {
     [](const Proposal& p) {
       return p.request.offload == Offload{} || p.device.host_bandwidth > BytesPerSecond(0);
@@ -224,7 +225,7 @@ constexpr PlanRule kOffload = {
                                             p.device.name));
     }};
 
-// What MTP layers fetch of the matrix that they share crosses a link that is not priced.
+// MTP layers fetch the matrix that they share once more; those copies are not priced.
 constexpr PlanRule kOffloadBesideMtp = {
     [](const Proposal& p) {
       return can_offload(p.model, p.training, p.request.offload,

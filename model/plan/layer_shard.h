@@ -1,4 +1,4 @@
-// How a plan cuts each layer.
+// The part of a plan that decides how each layer is cut over ranks, as layer_operators() takes it.
 #pragma once
 
 #include "model/plan/plan.h"

@@ -21,7 +21,7 @@ StackOverlap overlap(const OverlapRequest& asked, const StackOverlap& stack) {
   };
 }
 
-// Layers per chunk in the order of chunks; an entry for each stage is spread over its v chunks.
+// Layers of each chunk; an entry for a whole stage is spread over its v chunks.
 std::vector<int> layers_per_chunk(const Proposal& proposal) {
   const int stages = proposal.request.pipeline_parallel;
   const std::vector<int>& asked = proposal.request.layers_per_stage;
@@ -35,8 +35,9 @@ std::vector<int> layers_per_chunk(const Proposal& proposal) {
   return layers;
 }
 
-// Stages that all do the same are one policy. Of unlike ones the plan's own is the one that repeats
-// the most: a mode further on in the enumeration, or more layers.
+// If all stages recompute alike, the plan has one entry. If they differ, Plan::recompute is the
+// entry that recomputes the most: the later mode in the enumeration, then the larger number of
+// layers.
 void set_recompute(const PlanRequest& request, Plan& plan) {
   const std::vector<Recompute>& stages = request.recompute_per_stage;
   plan.recompute = request.recompute;
@@ -122,8 +123,8 @@ bool recomputes(const Plan& plan, RecomputeMode mode) {
                      [mode](const Recompute& stage) { return stage.mode == mode; });
 }
 
-// With r + 2 chunks the r longer ones are all but the ends, where embedding and head stand for a
-// layer each: the same numbers by both of the rules.
+// Both rules of design §3 give these numbers. If p·v divides L + 2, then r = p·v − 2, and all
+// chunks but the first and the last, which have the embedding and the head, get one layer more.
 LayersOfChunks::LayersOfChunks(const Plan& plan, int layers)
     : named_(plan.layers_per_stage),
       stages_(plan.pipeline_parallel),
@@ -139,7 +140,7 @@ int LayersOfChunks::before(int chunk) const {
 int LayersOfChunks::of_stage(int stage) const {
   if (named_.empty()) {
     const int longer = stage > longer_ ? 0 : (longer_ - stage) / stages_ + 1;
-    const bool has_first = stage == 0;  // chunk, which is none of the longer ones
+    const bool has_first = stage == 0;  // chunk 0 is never one of the longer chunks
     return even_ * chunks_ + longer - (has_first ? 1 : 0);
   }
   int sum = 0;

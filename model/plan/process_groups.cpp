@@ -13,7 +13,7 @@ constexpr std::size_t kDimensions = 5;
 using Degrees = std::array<int, kDimensions>;  // [Dimension]
 using Strides = std::array<int, kDimensions>;  // [Dimension]
 
-// Of the name that begins with this letter: "tp", …
+// The dimension whose name begins with this letter: 't' is tp.
 Dimension dimension_of(char letter) {
   switch (letter) {
     case 't':
@@ -42,28 +42,28 @@ Strides rank_strides(std::string_view order, const Degrees& degrees) {
   return strides;
 }
 
-// One level where that says the same.
+// The same ranks with one level instead of two, if one level can describe them.
 GroupShape simplified(GroupShape shape) {
   const bool one_run = shape.run >= shape.size || shape.jump == shape.run * shape.stride;
   if (one_run) return {shape.stride, shape.size};
   return shape.run == 1 ? GroupShape{shape.jump, shape.size} : shape;
 }
 
-// Ranks that a stage has in a row before the next stage's begin, and how many stages there are.
+// The ranks of one stage that are contiguous (`run`), and the number of stages.
 struct StageLayout {
   int run = 1;
   int stages = 1;
 };
 
-// A progression over the ranks of one stage as ranks of the cluster: the stage's ranks lie in rows
-// of `run`, and the other stages' rows in between.
+// Maps a progression over the ranks of one stage (numbered within the stage) to rank numbers of the
+// cluster, where the stage's ranks lie in rows of `run` with the other stages' rows between them.
 GroupShape spread(int stride, int size, StageLayout layout) {
   if (layout.stages == 1 || stride * size <= layout.run) return {stride, size};
   if (stride >= layout.run) return {stride * layout.stages, size};
   return simplified({stride, size, layout.run / stride, layout.run * layout.stages});
 }
 
-// The ranks of two dimensions together, faster one first.
+// The group over two dimensions together; the faster dimension comes first.
 GroupShape joined(GroupShape a, GroupShape b) {
   if (a.size == 1) return b;
   if (b.size == 1) return a;
@@ -71,7 +71,7 @@ GroupShape joined(GroupShape a, GroupShape b) {
   return simplified({a.stride, a.size * b.size, a.size, b.stride});
 }
 
-// The first `size` members of a group, and what the groups like that have for each other.
+// The first `size` members of a group, and the group that joins the first member of each such part.
 GroupShape first_members(GroupShape group, int size) {
   return simplified({group.stride, size, group.run == 0 ? size : group.run, group.jump});
 }
@@ -91,8 +91,8 @@ Degrees expert_degrees(const Plan& plan) {
   return {plan.expert_tensor_parallel, 1, plan.expert_parallel, plan.expert_data_parallel, 1};
 }
 
-// Whether a progression over the ranks of a stage looks the same wherever it starts: it stays
-// inside a row, goes from row to row, or fills rows.
+// Whether a progression over the ranks of a stage has the same shape wherever it starts: it stays
+// inside one row, steps over whole rows, or fills whole rows.
 bool is_alike(int stride, int size, int row) {
   const int ranks = stride * size;
   if (size == 1) return true;

@@ -1,4 +1,5 @@
-// Shared by the rules of a plan: arithmetic that cannot overflow, and the wording of refusals.
+// What the files with rules of a plan share: arithmetic that cannot overflow, and wording of
+// errors.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,8 @@ Count saturating_product(std::initializer_list<Count> factors);
 
 constexpr bool divides(Count divisor, Count number) { return divisor > 0 && number % divisor == 0; }
 
-// The divisor of `number` closest to `found` that `legal` accepts (the smaller of two); 0: none.
+// The divisor of `number` that `legal` accepts and that is closest to `found` (of two equally close
+// ones the smaller); 0: none.
 Count nearest_divisor(Count number, Count found, const std::function<bool(Count)>& legal);
 
 // p·v; saturates.
@@ -28,7 +30,7 @@ Count chunk_count(const Proposal& proposal);
 // An error at a key of `plan`.
 Error refusal(std::string_view key, std::string message);
 
-// A name that was found, cut to 80 characters and kept on one line.
+// A name from a document for an error message: quoted, one line, at most 80 characters.
 std::string quoted(std::string_view text);
 
 }  // namespace trainyard

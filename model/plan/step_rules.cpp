@@ -84,8 +84,8 @@ constexpr PlanRule kLayerEntries = {
                                  p.request.layers_per_stage.size(), stages, or_chunks));
     }};
 
-// The first entry that no plan can have: negative, or of a stage whose chunks cannot share it
-// evenly.
+// The first entry that is not legal: a negative one, or one of a stage whose layers do not divide
+// evenly over its chunks.
 const int* bad_entry(const Proposal& p) {
   const std::vector<int>& layers = p.request.layers_per_stage;
   const bool per_stage = static_cast<Count>(layers.size()) == p.request.pipeline_parallel;
@@ -138,7 +138,8 @@ constexpr PlanRule kScheduleKnown = {
                                              fmt::join(names, ", ")));
     }};
 
-// Where there is a pipeline. Who writes a pass list out has software that plays it.
+// Holds for any schedule without a pipeline, and for any pass list: its author has software that
+// runs it.
 constexpr PlanRule kStackRunsSchedule = {
     [](const Proposal& p) {
       const std::vector<std::string>& known = p.training.stack.schedules;
@@ -152,8 +153,8 @@ constexpr PlanRule kStackRunsSchedule = {
                                  stack.name, fmt::join(stack.schedules, ", ")));
     }};
 
-// A schedule that cannot take m micro-batches: the nearest micro_batch that gives it a number it
-// takes, else the nearest global batch.
+// For a schedule that cannot take m micro-batches: adds to the error the nearest micro_batch that
+// gives a legal m, or if there is none the nearest global batch.
 Error refuse_microbatches(const Proposal& p, Error error) {
   const auto takes = [&p](Count m) {
     return m <= kMostRanks && p.schedule->accepts(shape(p, m)).has_value();

@@ -13,7 +13,7 @@ std::string_view schedule_name(const PlanRequest& request) {
   return request.virtual_stages.value_or(1) > 1 ? "interleaved-1f1b" : "1f1b";
 }
 
-// Where none are named a V has two chunks a stage, and a pass list as many as it has.
+// The default: 2 for a V-shaped schedule, the chunks of a pass list, else 1.
 int virtual_stages(const PlanRequest& request, const Schedule* schedule) {
   if (request.virtual_stages) return *request.virtual_stages;
   if (schedule == nullptr) return 1;
@@ -21,7 +21,8 @@ int virtual_stages(const PlanRequest& request, const Schedule* schedule) {
   return schedule->route == Route::vee ? 2 : 1;
 }
 
-// Experts behind tensor parallelism need it (handbook §4), so there it is the default of any stack.
+// Experts need sequence parallelism when t > 1 (handbook §4), so it is then the default of any
+// stack.
 bool sequence_parallel(const PlanRequest& request, const Transformer& model, const Stack& stack) {
   return request.tensor_parallel > 1 &&
          request.sequence_parallel.value_or(stack.sequence_parallel || model.experts > 0);

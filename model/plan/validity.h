@@ -1,7 +1,7 @@
-// What makes a plan legal, as a table of rules in the order in which they are tried: degrees that
-// the network's shapes allow, that fill the cluster, that the batch and the schedule can take. A
-// rule is cheap to check; the sentence that refuses a plan, with the nearest legal value, is only
-// built for the first rule that does not hold. Handbook §1, §4, §8; design §3.
+// The rules that make a plan legal, as a table in the order in which they are tried: the degrees
+// suit the network's shapes and fill the cluster, and the batch and the schedule can take them. A
+// rule is cheap to check. The sentence that refuses a plan, with the nearest legal value, is built
+// only for the first rule that does not hold. Handbook §1, §4, §8; design §3.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace trainyard {
 
-// A request with what follows from it. Every field is defined for every request, legal or not.
+// A request and the values that follow from it. Every field is defined even for an illegal request.
 struct Proposal {
   const PlanRequest& request;
   const Transformer& model;
@@ -23,7 +23,7 @@ struct Proposal {
   std::int64_t data_parallel = 0;      // D; 0: t·c·p does not divide N
   std::int64_t microbatches = 0;       // m; 0: b·D does not divide B
   const Schedule* schedule = nullptr;  // nullptr: none of that name
-  int virtual_stages = 1;              // 2 where the V of the schedule asks for it
+  int virtual_stages = 1;              // the request's, or the schedule's default
   bool sequence_parallel = false;
 };
 
@@ -32,22 +32,24 @@ Proposal propose(const PlanRequest& request, const Transformer& model, const Clu
 
 struct PlanRule {
   bool (*holds)(const Proposal& proposal);     // Requires: all rules before it hold.
-  Error (*refusal)(const Proposal& proposal);  // Requires: it does not hold, all before it do.
+  Error (*refusal)(const Proposal& proposal);  // Requires: it is the first that does not hold.
 };
 
 std::span<const PlanRule> degree_rules();  // shapes of the network, devices, sequence, experts
 std::span<const PlanRule> step_rules();    // batch, layers, schedule
 std::span<const PlanRule> choice_rules();  // ZeRO, recomputation, experts' load, placement
 
-// The ZeRO stage asked for, or the stack's.
+// The ZeRO stage that was asked for; else 3 with a sharding group, else the stack's default.
 int zero_stage_of(const PlanRequest& request, const Stack& stack);
 
-// Whether what lies on the hosts can be priced: no weights and gradients beside MTP layers, which
-// fetch a matrix once more. Weights are the optimizer's where a stack under ZeRO-3 keeps no others.
+// Whether the copies of this offload can be priced. With MTP layers the weights and gradients of
+// the passes must stay on the device, because those layers fetch a shared matrix once more. Under
+// ZeRO-3 with a stack that keeps no 16-bit copy, the only weights are the optimizer's master
+// weights.
 bool can_offload(const Transformer& model, const Training& training, const Offload& offload,
                  int zero_stage);
 
-// The first rule that does not hold; nullptr: the proposal is a plan.
+// The first rule that does not hold; nullptr: the proposal is legal.
 const PlanRule* broken_rule(const Proposal& proposal);
 
 }  // namespace trainyard
