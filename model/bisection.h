@@ -1,9 +1,10 @@
-// Where a condition that stays true once it is true becomes true.
+// Binary search for the first number at which a condition holds. It assumes that the condition is
+// monotone: once it holds, it holds for all larger numbers.
 #pragma once
 
 namespace trainyard {
 
-// The first of `first` … `end` − 1 from which on `holds` does; `end` where none does.
+// The smallest number in [first, end) for which `holds` is true; `end` if it is true for none.
 template <typename Holds>
 int first_where(int first, int end, Holds&& holds) {
   while (first < end) {

@@ -1,5 +1,5 @@
-// What threads that work side by side throw: an exception that leaves a thread ends the program, so
-// the first one is kept and thrown again where the threads are joined.
+// Keeps the first exception that any of several threads throws and throws it again where they are
+// joined. An exception that leaves a thread would end the program.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,7 @@ namespace trainyard {
 
 class FirstException {
  public:
-  // On any thread.
+  // Calls `work` and keeps what it throws, if it is the first. May be called on any thread.
   template <typename Work>
   void keep_of(const Work& work) noexcept {
     try {
@@ -30,9 +30,9 @@ class FirstException {
   std::exception_ptr first_;
 };
 
-// One more thread in `threads`, whose work is kept of. False: the process may have no more, and
-// what it should have done is left to the others. `Threads` is a vector of std::jthread, which
-// model/ itself does without.
+// Starts one more thread in `threads` that runs `work` and keeps its exception in `failed`. Returns
+// false if the process may have no more threads; the other threads then have to do its work.
+// `Threads` is a vector of std::jthread, which model/ itself does not use.
 template <typename Threads, typename Work>
 bool add_thread(Threads& threads, FirstException& failed, Work work) {
   try {

@@ -1,5 +1,5 @@
-// A hash of whole numbers: choices that must be the same on every machine, for any number of
-// threads and under every sharding are functions of what they are for.
+// A hash of whole numbers. It makes pseudo-random choices that are the same on every machine, for
+// any number of threads and under every sharding: each choice is a function of what it is made for.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
-// A vector of bounded size that lives inside its owner: the estimate's path allocates nothing. What
-// was not pushed is never written either, so that a roomy capacity costs no time.
-// Requires: never more than Capacity elements (asserted; capacities are static facts of the model,
-// such as the number of operators in a layer, not properties of the input).
+// A vector of bounded size that stores its elements inside itself, so that the estimate allocates
+// nothing. Elements that were never pushed are never written, so a large capacity costs no time.
+// Requires: never more than Capacity elements (asserted; a capacity is a static fact of the model,
+// such as the number of operators in a layer, not a property of the input).
 #pragma once
 
 #include <cassert>

@@ -1,5 +1,5 @@
-// Long work takes a flag that its caller sets, from another thread or a signal handler, to end it
-// early; null: nothing does.
+// Long work takes a pointer to a flag that its caller may set, from another thread or a signal
+// handler, to end the work early. Null: the work cannot be interrupted.
 #pragma once
 
 #include <atomic>

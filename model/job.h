@@ -1,9 +1,10 @@
-// A job: which network, on which cluster, trained how. With a plan it has a cost. `prepare` derives
-// once what every plan of the job shares, so that an estimate is microseconds.
+// A job: the network, the cluster that trains it and how it is trained. A job and a plan together
+// have a cost. `prepare` derives once everything that all plans of a job share (parameter counts,
+// FLOP, the tiers of the fabric), so that one estimate takes microseconds.
 //
-// A job's stack is the one that was asked for. What its releases do otherwise depends on the
-// devices and the network: `prepare` resolves it for those of the job, so that another network or
-// other nodes may take their place in the job before.
+// `Job::training.stack` is the stack as its document describes it. Releases of the stack may behave
+// differently on some devices or networks, and `prepare` resolves that. So before `prepare` a
+// caller may put another network or other nodes into the job.
 #pragma once
 
 #include <array>
@@ -27,29 +28,30 @@ struct Job {
   Training training;
 };
 
-// `stack` as the release, the recipe, the devices and the network of the job have it; what a device
-// was measured to do in place of the stack's figure.
+// The stack as this job runs it: the entries of `stack.releases` that match the job's release,
+// recipe, device generation and network are applied, and an overlap slowdown that was measured on
+// the device replaces the stack's figure.
 Stack at_release(Stack stack, const Job& job);
 
 using LayerCounts = std::array<int, kLayerKinds>;  // layers of each kind (index_of)
 
 struct PreparedJob {
-  Job job;                                 // its stack as the release has it (at_release)
-  std::shared_ptr<LazyTopology> topology;  // the cluster's; none: only its tiers were given
-  FabricTiers tiers;                       // of it
-  // Of the L layers that a plan deals out, those of multi-token prediction left aside.
-  std::vector<LayerCounts> layers_before;  // [layer]: kinds among layers 0 … layer−1; L + 1 entries
-  std::optional<LayerKind> only_kind;      // where all layers are of one kind
+  Job job;                                 // with its stack resolved by at_release
+  std::shared_ptr<LazyTopology> topology;  // of the cluster; null: the caller gave only its tiers
+  FabricTiers tiers;                       // of the cluster
+  // The next two are about the L layers that a plan deals to stages, without MTP layers.
+  std::vector<LayerCounts> layers_before;  // [layer]: kinds of layers 0 … layer−1; L + 1 entries
+  std::optional<LayerKind> only_kind;      // set if all L layers are of one kind
   std::array<LayerParameters, kLayerKinds> layer_parameters;
   EndParameters end_parameters;
   double parameters = 0, active_parameters = 0;
-  SequenceFlop flop;                                    // full attention
-  std::array<RepeatedFlop, kLayerKinds> repeated_flop;  // of the kinds that the network has
-  Flops model_flop;                                     // of a step
+  SequenceFlop flop;                                    // with attention counted in full
+  std::array<RepeatedFlop, kLayerKinds> repeated_flop;  // [kind]; 0 for kinds without a layer
+  Flops model_flop;                                     // of one step, over all ranks
 
-  // Kinds among layers first … first + count − 1.
+  // Layers of each kind among layers first … first + count − 1.
   LayerCounts layers_between(int first, int count) const;
-  LayerCounts all_layers() const;  // and those of multi-token prediction
+  LayerCounts all_layers() const;  // MTP layers included
 };
 
 PreparedJob prepare(Job job);

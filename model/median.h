@@ -1,5 +1,5 @@
-// The middle of some numbers: half of them are below it. Of an even number of them it is the mean
-// of the two middle ones.
+// The median: half of the numbers are below it. For an even count it is the mean of the two middle
+// numbers.
 #pragma once
 
 #include <algorithm>

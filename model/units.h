@@ -42,7 +42,7 @@ class Quantity {
   friend constexpr Quantity operator*(double factor, Quantity a) { return a *= factor; }
   friend constexpr Quantity operator/(Quantity a, double divisor) { return a /= divisor; }
 
-  // One instruction each: of a three-way comparison compilers make branches for unordered numbers.
+  // Five operators and no `<=>`: a three-way comparison compiles to branches for unordered numbers.
   friend constexpr bool operator==(Quantity a, Quantity b) { return a.value_ == b.value_; }
   friend constexpr bool operator<(Quantity a, Quantity b) { return a.value_ < b.value_; }
   friend constexpr bool operator>(Quantity a, Quantity b) { return a.value_ > b.value_; }
