@@ -1,12 +1,13 @@
-// FLOP of operations by their own shapes: what a test compares with the operators' (handbook §3).
+// FLOP of a program's operations from their own shapes. Tests compare them with the FLOP of the
+// network's operators (handbook §3).
 #pragma once
 
 #include "model/program/operation.h"
 
 namespace trainyard {
 
-// 2mnk for a GEMM and for each of its gradients; attention in full, its gradient twice its forward;
-// nothing for what is bound by memory.
+// FLOP = 2mnk for a GEMM and for each of its two gradients; attention is counted in full (not
+// causal), its gradient as twice its forward; 0 for memory-bound operations.
 Flops flop_of(const Operation& operation);
 
 }  // namespace trainyard

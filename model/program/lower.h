@@ -1,6 +1,7 @@
-// From a plan to the program of its step. Communication is what the handbook lists (§4, §9):
-// tensor-parallel collectives around each pair of GEMMs, sends as the schedule's pass list has
-// them, gradient reduction after a chunk's last backward pass (beside it where the plan overlaps).
+// Lowers a plan to the program of its step. Communication is what handbook §4 and §9 list:
+// tensor-parallel collectives around each pair of GEMMs, sends in the order of the schedule's pass
+// list, and gradient reductions after a chunk's last backward pass, which they overlap if the plan
+// overlaps data parallelism.
 #pragma once
 
 #include "model/expected.h"

@@ -1,10 +1,11 @@
-// The words of a program (docs/adr/0006-program.md): operations, what they read and write, where
-// they run. Everything here is a template: sizes are those of one rank and one micro-batch; which
-// layer and which micro-batch it is for, the view adds (model/program/view.h).
+// The vocabulary of a program (docs/adr/0006-program.md): operations, the buffers that they read
+// and write, and the streams that they run on. Everything here is a template: sizes are those of
+// one rank and one micro-batch, and the view (model/program/view.h) adds which layer and which
+// micro-batch an instance is for.
 //
-// An operation waits for three things and nothing else: the one before it on its stream, the last
-// writer of every buffer that it reads or updates, and, where it updates, whoever used the buffer
-// since. So the dependencies are those of the data and cannot disagree with it.
+// An operation waits for three things and nothing else: the operation before it on its stream, the
+// last writer of every buffer that it reads or updates, and, for a buffer that it updates, all
+// readers since that writer. So dependencies follow from the data and cannot disagree with it.
 #pragma once
 
 #include <cstddef>
@@ -21,93 +22,101 @@
 
 namespace trainyard {
 
-// What an operation computes, with its operands in their order. [r×c] is a matrix of r rows
-// (tokens, or output features of a weight) and c columns. "weights" are one or more matrices whose
-// rows are stacked, then as many biases [r×1] or none; gradients of weights are in the same order.
+// What an operation computes, with its operands in their order: "a, b → c" reads a and b and
+// creates c, "+= x" adds to x in place, "(, d)" is an operand that some networks or plans have, and
+// x' is the gradient of x. A matrix [r×c] has r rows (tokens, or output features of a weight) and c
+// columns. "weights" are one or more matrices stacked by rows, followed by one bias [r×1] for each
+// or by none; weights' has the same order. "rows by expert" counts the rows of each expert; "rows
+// by source and expert" does so for each rank that sent them.
 enum class OperationKind : std::uint8_t {
-  norm,                    // input, weight (scale, then shift) → output
-  norm_gradient,           // input, output gradient, weight (scale) → input gradient; += weights'
-  head_norm,               // RMSNorm of each head (of queries and keys, or of latent vectors):
-                           // inputs, as many scales → outputs
-  head_norm_gradient,      // inputs, output gradients, scales → input gradients; += scales'
-  linear,                  // input, weights → outputs, whose columns are the stacked rows, or as
-                           // many of the first ones as the outputs have columns
-  linear_input_gradient,   // output gradients, weights → input gradient, or += it
-  linear_weight_gradient,  // input, output gradients; += weights'
-  cast,  // matrices, side by side → one, rounded to a narrower format; where only this rank's rows
-         // are kept of it, these too
-  rotary,                  // turns queries and keys in place
-  rotary_gradient,         // turns their gradients back
-  latent_rotary,           // keys of each head, keys that all heads share; turns the last elements
-                           // of each query, and the shared keys → keys of each head, then shared
-  latent_rotary_gradient,  // key gradients; turns the query gradients back → keys', shared keys'
-  attention,           // queries, keys, values, sinks or none → output, log-sum-exp (unfused: the
-                       // probabilities; of a ring's block: log-sum-exp, the block's scores)
-  attention_gradient,  // queries, keys, values, output, log-sum-exp, output gradient, a block's
-                       // scores or none, sinks or none → three; += sinks'
-  attention_step,      // of a ring: queries, keys, values of another rank; updates output and
-                       // statistics; → the block's scores, unfused
-  attention_gradient_step,  // the same as its gradient → key and value gradients; += query's
-  residual,                 // stream, branch, bias or none → stream
-  residual_gradient,        // the sum of two gradients; += bias's, from the first
+  norm,                // input, scale (, shift) → output
+  norm_gradient,       // input, output', scale → input'; += scale' (, shift')
+  head_norm,           // RMSNorm of each head (of queries and keys, or of latent vectors):
+                       // inputs, as many scales → as many outputs
+  head_norm_gradient,  // inputs, outputs', scales → inputs'; += scales'
+  linear,              // input, weights → outputs; their columns, side by side, are the stacked
+                       // rows of the weights, or only the first ones if they have fewer columns
+  linear_input_gradient,   // outputs', weights → input', or += input'
+  linear_weight_gradient,  // input, outputs'; += weights'
+  cast,             // matrices side by side → one matrix in a narrower format (, the rows of
+                    // it that belong to this tensor-parallel rank)
+  rotary,           // rotates queries and keys in place
+  rotary_gradient,  // rotates their gradients back, in place
+  latent_rotary,    // keys of each head without position, keys with position that all heads
+                    // share → whole keys of each head; rotates the last elements of each
+                    // query in place
+  latent_rotary_gradient,  // keys' → the gradients of both inputs; rotates the query gradients back
+  attention,  // queries, keys, values (, sinks) → output, log-sum-exp of each row (unfused:
+              // the probabilities) (, scores: of one block of an unfused ring)
+  attention_gradient,  // queries, keys, values, output, log-sum-exp, output' (, scores) (, sinks) →
+                       // queries', keys', values'; += sinks'
+  attention_step,  // a later step of a ring: queries, keys and values of another rank; updates
+                   // output and log-sum-exp (→ scores)
+  attention_gradient_step,  // its gradient → keys', values'; += queries'
+  residual,                 // stream, branch (, bias) → stream (, mask of dropout)
+  residual_gradient,        // two gradients → their sum; += bias', from the first
   dropout,                  // input → output, mask
-  dropout_gradient,         // output gradient, mask → input gradient; += bias's, of a residual
-  activation,           // SwiGLU (gate, then up, side by side) or GELU → output; with a gate for
-                        // each row as second operand, times it
-  activation_gradient,  // input, output gradient (, gates) → input gradient (, gates')
-  route,  // router logits, correction bias or none → gates of a token's experts, experts;
-          // what an expert has no room for is marked: −1 − expert
-  route_gradient,  // router logits, experts, gradients of the copies' gates → logit gradient
-  permute,         // experts, tokens → a copy for each expert of a token, in the order of the
-                   // experts; with gates after the tokens also the copies' gates, rows by expert
-  unpermute,       // experts, copies, what is added or none → the sum of each token's copies
-  sort_rows,       // rows by source and expert, matrices → the same, those of one expert together
-  unsort_rows,     // the way back
-  grouped_linear,  // rows by expert, input, weights of each expert, biases or none → output, or as
+  dropout_gradient,         // output', mask → input'; += bias' of a residual
+  activation,  // SwiGLU (gate and up side by side) or GELU: input (, gates) → output, each
+               // row times its gate
+  activation_gradient,  // input, output' (, gates) → input' (, gates')
+  route,           // router logits (, correction bias) → gates of each token's experts, their
+                   // indices; a copy that an expert has no room for has the index −1 − expert
+  route_gradient,  // router logits, indices of experts, gates' of the copies → logits'
+  permute,         // indices of experts, tokens (, gates) → a copy of each token for each of its
+                   // experts, sorted by expert (, the copies' gates, rows by expert)
+  unpermute,       // indices of experts, copies (, matrices) → the sum of each token's copies and
+                   // of the matrices
+  sort_rows,    // rows by source and expert, matrices → the same, all rows of an expert together
+  unsort_rows,  // the inverse of sort_rows
+  grouped_linear,  // rows by expert, input, weights of each expert (, biases) → output, or only as
                    // many of its first columns as the output has
-  grouped_linear_input_gradient,   // rows by expert, output gradient, weights → input gradient
-  grouped_linear_weight_gradient,  // rows by expert, input, output gradient; += weights'
+  grouped_linear_input_gradient,   // rows by expert, output', weights → input'
+  grouped_linear_weight_gradient,  // rows by expert, input, output'; += weights'
   expert_bias,                     // rows by source and expert, gates, biases; rows += gate · bias
-  expert_bias_gradient,            // the same, output gradient; += biases', the gates'
-  embedding,                       // tokens, table → rows of this rank's part, zeros elsewhere
-  embedding_gradient,              // tokens, output gradient; += table's
-  positions,                       // input, table → input + its rows
-  positions_gradient,              // output gradient; += table's
-  cross_entropy_max,               // logits → largest of this rank
+  expert_bias_gradient,            // the same operands, output'; += biases', gates'
+  embedding,                       // tokens, table → rows that this rank's part has, else zeros
+  embedding_gradient,              // tokens, output'; += table'
+  positions,                       // input, table → input + the table's rows
+  positions_gradient,              // output'; += table'
+  cross_entropy_max,               // logits → the largest of this rank, for each token
   cross_entropy_sum,   // logits, largest, labels → Σ exp(logit − largest), logit of the label
   cross_entropy_loss,  // largest, sum, label's logit; += loss, a mean over the global batch
-  cross_entropy_gradient,  // largest, sum, labels, logits → their gradient
-  sum_of_squares,          // gradients; += the squared norm, counting replicated elements once
+  cross_entropy_gradient,  // largest, sum, labels, logits → logits'
+  sum_of_squares,          // gradients; += their squared norm; replicated elements count once
   optimizer_step,          // gradients, squared norm; updates states and weights, clears gradients
   clear,                   // → zeros
-  accumulate,              // numbers; += as many others, in the same order
-  move,                    // buffers change their names: the columns of all inputs become those of
-                           // the outputs; where these have fewer, the last ones; or the rows are
-                           // copied to aligned places. In several shards this rank's part of them:
-                           // its rows where the output has fewer, else its columns
-  copy,        // between device and host, flat: inputs → as many outputs, or in place;
-               // other operands are waited for. In several shards one of two is a whole and
-               // cut at this rank's part; what a weight has beside it is not known then
-  await,       // until its inputs are written, and those before it on its stream have ended; what
-               // it creates is room that kernels behind it take, without numbers
-  all_reduce,  // communication: model/program/program.h says who takes part
+  accumulate,              // tensors; += as many others, in the same order
+  move,   // no arithmetic: the columns of all inputs, side by side, become those of the outputs
+          // (the last ones if these have fewer); or rows are copied to aligned places. With
+          // several shards the output is this rank's part of the input: its rows if the
+          // output has fewer rows, else its columns
+  copy,   // between device and host, flat: inputs → as many outputs, or as many updated
+          // buffers; other operands are only waited for. With several shards one side is a
+          // whole tensor and the other this rank's part: the rest of a whole weight is then
+          // not known
+  await,  // ends when its inputs are written and all operations before it on its stream have
+          // ended. What it creates is scratch memory for later kernels, without numbers
+  all_reduce,  // communication: Operation::group says who takes part
   reduce_scatter,
-  all_gather,  // the rows of all members, one under the other; where the output has no more of
-               // them than the input, their columns, side by side
-  all_to_all,  // tokens of all heads ↔ heads of all tokens; contributions to one head add up
-  dispatch,    // rows by expert, copies to the ranks of their experts → rows by source and expert
-               // (read where they are known), rows received; gates go with them, not counted
-  combine,     // rows by expert, rows by source and expert, rows received → copies, back home
-  pass_on,     // to the next of the group, from the one before
-  pass_back,   // the other way
+  all_gather,  // the rows of all members, one under the other; if the output has no more rows than
+               // the input, their columns side by side
+  all_to_all,  // some tokens of all heads ↔ all tokens of some heads (Ulysses); what several ranks
+               // send for the same head is added up
+  dispatch,   // rows by expert, copies (, gates) → rows by source and expert, received rows
+              // (, gates): sends each copy to its expert's rank. Known counts are read instead of
+              // created. Gates are not counted in `message`
+  combine,    // rows by expert, rows by source and expert, rows → copies on their tokens' ranks
+  pass_on,    // ring: sends to the next member of the group, receives from the one before
+  pass_back,  // ring: the other way round
   send,
   receive,
 };
 bool is_communication(OperationKind kind);
 bool moves_bytes(OperationKind kind);  // between ranks, or to and from the host
 
-// Operations of one stream run one after the other, in the order of the program. `pipeline` is a
-// queue for each peer, direction and pass, so that a send never stands in the way of another.
+// Operations of one stream run one after the other, in the order of the program. Only `pipeline`
+// has several queues, one for each peer, direction and pass, so that no send blocks another.
 enum class ProgramStream : std::uint8_t {
   compute,
   tensor_parallel,
@@ -115,9 +124,9 @@ enum class ProgramStream : std::uint8_t {
   expert_parallel,
   pipeline,
   data_parallel,
-  embedding,  // the sum over the two stages that hold one matrix of the vocabulary
+  embedding,  // all-reduce between the two stages that hold a copy of the vocabulary matrix
   copy,       // from the device to the host
-  fetch,      // and back
+  fetch,      // from the host to the device
 };
 inline constexpr int kProgramStreams = 9;
 
@@ -125,28 +134,28 @@ inline constexpr int kProgramStreams = 9;
 enum class Group : std::uint8_t {
   none,
   tensor,          // t
-  kv_head,         // those of a tensor-parallel group that hold the same KV heads
+  kv_head,         // the ranks of a tensor-parallel group that hold the same KV heads
   context,         // c
   dense_gradient,  // D·c: hold the same dense parameters
-  dense_shard,     // those of them that share one copy of the sharded states
-  dense_replica,   // those that hold the same shard
-  expert,          // e: each holds other experts
-  expert_tensor,   // e_t: each holds a part of the same experts
-  expert_data,     // D_e: hold the same experts, and share one copy of their sharded states
+  dense_shard,     // the ranks of dense_gradient that share one copy of the sharded states
+  dense_replica,   // the ranks of dense_gradient that hold the same shard
+  expert,          // e: each rank holds different experts
+  expert_tensor,   // e_t: each rank holds a part of the same experts
+  expert_data,     // D_e: hold the same experts and share one copy of their sharded states
   tied_embedding,  // first and last stage
-  mirror,          // the two stages that hold copies of the same layers
+  mirror,          // DualPipe: the two stages that hold copies of the same layers
   model,           // t·p: one copy of the network
   all,
 };
 
-// Elements that dropout drops, where the stack has it: of the residual branches, of the embedding
-// and of unfused attention's probabilities. Whether it drops an element is a function of a seed and
-// of the element's place in the whole network and batch.
+// The share of elements that dropout drops, if the stack has dropout: in the residual branches, the
+// embedding and the probabilities of unfused attention. Whether an element is dropped is a function
+// of a seed and of its place in the whole network and batch, so it does not depend on the sharding.
 inline constexpr double kDropoutRate = 0.1;
 
 enum class Reduction : std::uint8_t { sum, max };
 
-// Which of the three times of an operator (model/cost/compute.h) an operation takes.
+// Which of the three times of an operator (model/cost/compute.h) an operation has; `update`: none.
 enum class Phase : std::uint8_t { forward, input_gradient, weight_gradient, update };
 
 enum class Access : std::uint8_t {
@@ -158,8 +167,9 @@ enum class Access : std::uint8_t {
 struct Operand {
   int buffer = 0;  // index in Program::buffers
   Access access = Access::read;
-  bool frees = false;      // nobody uses it later; its memory returns when all its users have ended
-  std::uint8_t ahead = 0;  // of a buffer between layers: 1 for the one after this layer
+  bool frees = false;  // the last use: the memory returns when all users have ended
+  std::uint8_t ahead =
+      0;  // of a buffer between layers: 0 is at this layer's input, 1 at its output
 };
 
 struct Operation {
@@ -167,31 +177,31 @@ struct Operation {
   ProgramStream stream = ProgramStream::compute;
   Phase phase = Phase::forward;
   bool recomputed = false;           // forward work repeated in the backward pass
-  std::optional<OperatorKind> part;  // the operator of the network that it belongs to
+  std::optional<OperatorKind> part;  // the network's operator that it is a part of: its price
   Dtype dtype = Dtype::bf16;         // of the arithmetic, or of a message's elements
-  GemmShape gemm;                    // linear and its gradients: of the forward GEMM
+  GemmShape gemm;  // of a linear operation and its gradients: the shape of the forward GEMM
   AttentionShape attention;
-  CastFormat cast;  // of a cast; of a GEMM's weights, which it casts as it reads them
+  CastFormat cast;  // of a cast; of a GEMM: the format it casts its weights to as it reads them
   Group group = Group::none;
   Reduction reduction = Reduction::sum;
-  // 1: whole operands. More: gradients, states and weights as flat arrays, of each of which this
-  // rank has its place's part in `group`, ⌈elements/shards⌉ long. A reduce-scatter leaves the sum
-  // in that part, an all-gather spreads it, both in place; or a reduce-scatter makes a part of each
-  // whole operand, an all-gather a whole of each part (ProgramBuffer::part_of).
+  // 1: operands are whole. More: gradients, states and weights are flat arrays cut over `group`,
+  // and this rank's part of each is ⌈elements/shards⌉ long, at the rank's place. A reduce-scatter
+  // or an all-gather then works in place, on that part of a whole array; or it creates parts from
+  // whole operands, or whole operands from parts (ProgramBuffer::part_of).
   int shards = 1;
-  int step = 0;      // of a ring: the keys are those of the rank so many places before this one
-  int capacity = 0;  // of a route: tokens of this rank that an expert has room for; 0: any number
-  double loss_weight = 1;  // of a cross-entropy's loss and gradient: what they count for in the sum
-  Bytes message;  // as handbook §6 counts: all-reduce the tensor, gather and scatter the whole
+  int step = 0;      // of a ring: the keys come from the rank so many places before this one
+  int capacity = 0;  // of a route: this rank's tokens that each expert has room for; 0: no limit
+  double loss_weight = 1;  // of a cross-entropy: the weight of its loss in the total
+  Bytes message;  // as handbook §6 counts it: all-reduce the tensor, gather and scatter the whole
   std::vector<Operand> operands;
 };
 
-// What a buffer is for. Activations are created and freed by operations; all others are there
-// before the program and after it.
+// What a buffer is for. Activations are created and freed by operations; all other buffers exist
+// before the program starts and after it ends.
 enum class BufferRole : std::uint8_t {
   activation,
   weight,
-  gradient,   // main gradient, zero when the program starts and after the optimizer
+  gradient,   // main gradient; zero when the program starts and after the optimizer step
   optimizer,  // master weights and moments
   data,       // tokens and labels
   scalar,     // loss, gradient norm: zero when the program starts
@@ -202,11 +212,12 @@ enum class Scope : std::uint8_t {
   stage,       // one
   layer,       // one a layer
   microbatch,  // one a micro-batch of the step
-  activation,  // one a layer, and one more at the end of a chunk, for every micro-batch in flight
+  activation,  // layers + 1 for each chunk (inputs, and the last output), for each slot in flight
 };
 
-// How this rank's part lies in the whole tensor: `axis` is cut into segments that lie one after the
-// other, each split evenly over `shards` ranks; `replicas` neighbouring ranks hold the same part.
+// How this rank's part lies in the whole tensor: `axis` is cut into consecutive segments (queries,
+// keys and values, say), each split evenly over `shards` ranks; `replicas` neighbouring ranks hold
+// the same part.
 enum class CutAxis : std::uint8_t { none, rows, columns };
 struct Segment {
   std::int64_t whole = 0;
@@ -216,10 +227,10 @@ struct Segment {
 struct Cut {
   CutAxis axis = CutAxis::none;
   std::vector<Segment> segments;
-  int experts = 0;  // more: so many matrices, one under the other, of this rank's experts; the cut
-                    // is that of each, over the ranks that share an expert
+  int experts = 0;  // > 0: the matrices of this rank's experts, one under the other; the cut is
+                    // that of each matrix, over the ranks that share an expert
 };
-// Where row or column `local` of the part that tensor-parallel rank `tensor` holds is in the whole.
+// The index in the whole tensor of row or column `local` of tensor-parallel rank `tensor`.
 std::int64_t whole_index(const Cut& cut, int tensor, std::int64_t local);
 
 struct ProgramBuffer {
@@ -230,16 +241,17 @@ struct ProgramBuffer {
   Dtype dtype = Dtype::bf16;
   double element_bytes = 2;
   Cut cut;              // weights and gradients
-  double replicas = 1;  // ranks that add up their part of the gradient norm and hold each element
-  int part_of = -1;  // of weights and gradients: this rank's part, one flat array, of that buffer
-  Group among{};     // by the rank's place in this group
-  bool gathered = false;  // a weight that is made for a pass, of parts or of what lies elsewhere
-  OffloadTarget away{};   // where it lies, if not on the device
-  bool routed = false;    // as many rows as the routing gives; `rows` is what the plan expects
-  bool keeps_weights = false;  // of optimizer states: each weight in full, beside its moments
-  int ahead = 0;               // of data: a row's token comes so many behind its position
-  int prediction = 0;          // of weights and gradients that the head has for each token that it
-                               // predicts: so many behind the next
+  double replicas = 1;  // ranks that hold each element and add its square to the gradient norm
+  int part_of = -1;     // the weight or gradient of which this is one rank's part, a flat array
+  Group among{};        // the group over which `part_of` is cut, by the rank's place in it
+  bool gathered =
+      false;             // a weight that exists only for a pass: gathered, or fetched from the host
+  OffloadTarget away{};  // where the buffer lies if it is not on the device
+  bool routed = false;   // the routing decides the number of rows; `rows` is the expected one
+  bool keeps_weights = false;  // of optimizer states: they hold the weights in full precision too
+  int ahead = 0;       // of tokens and labels: row i holds the token this many places after token i
+  int prediction = 0;  // of the head's weights and gradients: 0 is for the next token, k for the
+                       // k-th token after it (MTP)
   Bytes bytes() const {
     return Bytes(static_cast<double>(rows) * static_cast<double>(columns) * element_bytes);
   }

@@ -11,7 +11,7 @@
 namespace trainyard {
 namespace {
 
-// Several operations share the one time of an operator: one of them has it.
+// Several operations are parts of one operator; only one of them takes its time, these take none.
 bool has_no_time_of_its_own(OperationKind kind) {
   switch (kind) {
     case OperationKind::route:
@@ -28,7 +28,7 @@ bool has_no_time_of_its_own(OperationKind kind) {
   }
 }
 
-// Of the gradients that the norm reads, or the update.
+// Elements of the gradients that the gradient norm or the update reads on this rank.
 double gradient_elements(const Program& program, const Operation& operation) {
   const bool is_norm = operation.kind == OperationKind::sum_of_squares;
   const std::size_t gradients =
@@ -52,7 +52,7 @@ double bytes_per_parameter(const Training& training, OperationKind kind, Updated
 
 enum class Updated : std::uint8_t { end_of_network, dense_of_layer, experts_of_layer };
 
-// Of one layer each has states of its own.
+// A layer's dense and expert parameters are updated by operations of their own.
 Updated updated_by(const Program& program, const Operation& update) {
   const auto& gradient = program.buffer(update.operands.front().buffer);
   if (gradient.scope != Scope::layer) return Updated::end_of_network;
@@ -66,7 +66,7 @@ BytesPerSecond update_rate(const Cluster& cluster, const Plan& plan) {
              : update_bandwidth(cluster, plan.offload.optimizer);
 }
 
-// Where a copy comes from or goes to.
+// The place outside the device that a copy goes to or comes from.
 OffloadTarget place_of(const Program& program, const Operation& copy) {
   for (const Operand& operand : copy.operands) {
     const OffloadTarget away = program.buffer(operand.buffer).away;
@@ -89,8 +89,8 @@ Seconds time_of(const OperatorTime& time, Phase phase) {
   return Seconds(0);
 }
 
-// What one of the operations that move tokens to their experts and back reads and writes, of all
-// that they do: the rows of its first token operand and of what it makes of them.
+// One operation's share of the traffic of the operator that moves tokens to their experts and back:
+// the rows of its first token operand, which it reads, and of the one that it creates.
 double moved_share(const Program& program, const Operation& operation, const Operator& op,
                    const Job& job) {
   std::int64_t rows = 0;
@@ -136,10 +136,11 @@ const OperationPrices::Priced* OperationPrices::find(LayerKind kind, OperatorKin
   return found == priced_.end() ? nullptr : &*found;
 }
 
-// Casts have the time that their GEMM's operator has for them, and the GEMM the rest. What another
-// kernel casts on its way (of an MLP's activation, or the input that its gradient reads) takes no
-// time of its own. Of latent attention's two projections from one input, each casts it in the list
-// of operators: the operation is that of the query, and the keys' stays with their GEMM.
+// The price of a GEMM's operator includes its casts. A cast operation takes that part, the GEMM the
+// rest; a cast that another kernel makes (of an MLP's activation, say) takes no time of its own.
+// The two projections from the input of latent attention each have a cast in the list of operators,
+// but the program casts the input once: that operation has the query's cast, and the GEMM of the
+// keys and values keeps its own.
 Seconds OperationPrices::kernel_time(const Priced& priced, const Operation& operation) {
   const Seconds casts = time_of(priced.casts, operation.phase);
   if (operation.kind == OperationKind::cast) return casts;
@@ -189,13 +190,13 @@ Seconds OperationPrices::of(const Program& program, const Block& block,
   }
   const double keys = priced->op.attention.keys;
   if (keys == 0) {
-    // Repeated in part: so many of its columns.
+    // A GEMM that is recomputed for some of its columns only takes their share of the time.
     const double columns =
         operation.recomputed && operation.gemm.n > 0 ? operation.gemm.n / priced->op.gemm.n : 1;
     return columns * kernel_time(*priced, operation);
   }
-  // A step of a ring is a part of the core, and merges its part of the output; not where a block
-  // is computed again by itself.
+  // A step of ring attention takes its share of the core, and merges its part of the output. A
+  // block whose scores are recomputed on their own merges nothing.
   const double share = operation.attention.keys / keys;
   const bool alone = operation.kind == OperationKind::attention && operation.step > 0;
   const Priced* merge = alone ? nullptr : find(block.kind, OperatorKind::ring_merge);

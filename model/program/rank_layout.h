@@ -1,5 +1,5 @@
-// Where a rank stands among the plan's groups: its coordinates, and who else takes part in a
-// collective or a send. Ranks are laid out in the plan's rank_order (model/plan/process_groups.h).
+// A rank's coordinates in the plan's groups, and the ranks that take part in a collective or a send
+// with it. Ranks are laid out in the plan's rank_order (model/plan/process_groups.h).
 #pragma once
 
 #include "model/plan/plan.h"
@@ -13,19 +13,19 @@ struct RankCoordinates {
   int context = 0;
   int data = 0;
   int stage = 0;
-  // Among the ranks of a stage as the experts are laid out over them.
+  // The same rank in the layout that experts have over the ranks of a stage.
   int expert_tensor = 0;
   int expert = 0;
   int expert_data = 0;
 };
 
-// The members of one group, in the order in which parts are gathered.
+// The members of one group as rank numbers, in the order in which parts are gathered.
 struct GroupMembers {
   int first = 0;
   GroupShape shape;
   int size() const { return shape.size; }
   int operator[](int member) const;
-  int index_of(int rank) const;  // Requires: a member
+  int index_of(int rank) const;  // Requires: the rank is a member.
 };
 
 class RankLayout {
@@ -34,11 +34,11 @@ class RankLayout {
 
   int ranks() const { return ranks_; }
   RankCoordinates coordinates(int rank) const;
-  // By tensor, context and data rank and stage.
+  // The rank with these tensor, context, data and stage coordinates; the expert ones are not read.
   int rank_at(RankCoordinates at) const;
   // The rank with the same place in another stage.
   int in_stage(int rank, int stage) const;
-  // Requires: group is not `none`.
+  // The group of this kind that `rank` belongs to. Requires: group is not `none`.
   GroupMembers members(Group group, int rank) const;
 
  private:
@@ -53,7 +53,7 @@ class RankLayout {
   int kv_replicas_ = 1;
 };
 
-// Where an element of a weight or gradient on the rank at `at` is in the whole tensor.
+// The place in the whole tensor of an element of a weight or gradient of the rank at `at`.
 struct Element {
   std::int64_t row = 0, column = 0;
 };

@@ -1,4 +1,4 @@
-// How the blocks of a unit are called. Internal to model/program.
+// Names of the blocks of each unit of the network. Internal to model/program.
 #pragma once
 
 #include <string_view>

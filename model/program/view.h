@@ -1,10 +1,10 @@
-// A rank's own list of operations, as a view of the folded program: nothing is stored, nothing
-// allocated. All ranks of a stage see the same list; rank_layout.h says which part each one holds.
+// A rank's own list of operations as a view of the folded program: it stores and allocates nothing.
+// All ranks of a stage see the same list; rank_layout.h says which part of the tensors each holds.
 //
 //   for (const IssuedOperation issued : operations_of(program, stage)) { … }
 //
-// They come in the order in which a host would launch them; those of different streams overlap as
-// their buffers allow (operation.h).
+// The order is that in which a host would launch them. Operations of different streams overlap as
+// far as their buffers allow (operation.h).
 #pragma once
 
 #include <cstddef>
@@ -73,7 +73,7 @@ class OperationIterator {
   const BlockCall& call() const { return body().calls[call_]; }
   const Block& block() const { return program_->blocks[static_cast<std::size_t>(call().block)]; }
 
-  // Moves on from the end of a block or of a body to the next operation, or to the end.
+  // Skips ends of blocks and bodies: moves to the next operation, or to the end of the list.
   void settle() {
     while (step_ < stage_program().steps.size()) {
       if (call_ < body().calls.size()) {
@@ -106,8 +106,8 @@ struct OperationView {
 // Requires: 0 <= stage < stages.
 inline OperationView operations_of(const Program& program, int stage) { return {&program, stage}; }
 
-// Which of the stage's buffer instances an operand is: dense, 0 … StageProgram::instances − 1. A
-// `create` makes a new buffer in the place of one that was freed.
+// The number of the buffer instance that an operand names, 0 … StageProgram::instances − 1, without
+// gaps. A `create` makes a new buffer in the place of one that was freed.
 int instance_of(const Program& program, const IssuedOperation& issued, const Operand& operand);
 
 // "linear (qkv projection)"; "all-reduce".
