@@ -93,7 +93,7 @@ class Player {
     return progress_[index(microbatch) * index(chunks()) + index(chunk)];
   }
 
-  // Passes out of range or repeated, then passes that no list has.
+  // Checks that no pass is out of range or repeated and that none is missing.
   std::optional<Error> check_lists() {
     std::vector<std::uint8_t> seen(progress_.size());  // a bit for each kind
     if (passes_.size() != index(shape_.stages)) {
@@ -178,7 +178,7 @@ class Player {
     }
   }
 
-  // When the pass's inputs are there; kNotYet: a pass it needs has not run.
+  // When the inputs of a pass are there; kNotYet: a pass that it needs has not run.
   Ticks ready_at(int stage, const Pass& pass) {
     const int chunk = chunk_of(stage, pass);
     const Progress& own = progress(chunk, pass.microbatch);
@@ -255,7 +255,7 @@ class Player {
     }
   }
 
-  // The stage of `chunk` goes on when what it waits for is the successor of the pass that ended.
+  // Wakes the stage of `chunk` if its next pass waits for the pass that ended.
   void wake(int chunk, const Pass& ended) {
     if (chunk < 0 || chunk >= chunks()) return;
     const int stage = stage_of(ended.microbatch, chunk);

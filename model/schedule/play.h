@@ -10,11 +10,11 @@
 
 namespace trainyard {
 
-// Times of one pass of each kind on each stage and chunk, and of a send between neighbouring
-// stages; `hidden` of a pair is its forward pass's.
+// Times of one pass of each kind on each stage and chunk, and of a send between two stages. A
+// forward-backward pair saves `hidden` of its forward pass's chunk.
 struct PlayTimes {
   std::vector<std::vector<PassTimes>> stage_chunk;  // [stage][chunk], of one chunk
-  Seconds send;  // delay between a pass and its successor's start
+  Seconds send;  // from the end of a pass to the start of its successor on another stage
 };
 
 struct Played {
@@ -24,19 +24,21 @@ struct Played {
   std::vector<int> chunks_in_flight;  // per stage: most chunk activations alive at once
 };
 
-// No play takes longer: at any time some pass runs or some send is on its way.
+// An upper bound of the time of a play: at any time some pass runs or some send is on its way.
 Seconds longest_play(PipelineShape shape, const PlayTimes& times);
 
-// Times are rounded to whole ticks (model/schedule/ticks.h), so that sums are exact. Fails when the
-// lists deadlock, miss or repeat a pass: the message names the stage and the pass. A chunk's
-// activations live from the start of its forward pass to the end of its backward (its
-// weight-gradient, where split) pass. Requires: times for every stage and chunk, none negative.
+// Plays the pass lists. Times are rounded to whole ticks (model/schedule/ticks.h), so that sums are
+// exact. Fails if the lists deadlock, miss a pass or repeat one; the message names stage and pass.
+// A chunk's activations live from the start of its forward pass to the end of its backward pass (of
+// its weight-gradient pass if the backward is split). Requires: times for every stage and chunk,
+// none negative.
 Expected<Played> play(const PassList& passes, PipelineShape shape, const PlayTimes& times);
 
-// F, B, W of each stage split evenly over the chunks that a micro-batch visits there; or of all
-// chunks that are held, those of a stage one after the other. No communication.
+// Play times without communication. `stages` has F, B and W of each stage, which are split evenly
+// over the chunks that a micro-batch visits there; or those of every chunk held, the chunks of a
+// stage one after the other.
 PlayTimes play_times(PipelineShape shape, std::span<const PassTimes> stages);
-// The same of equal stages.
+// The same for equal stages.
 PlayTimes uniform_times(PipelineShape shape, PassTimes stage);
 
 }  // namespace trainyard

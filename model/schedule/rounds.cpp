@@ -12,14 +12,14 @@ namespace {
 
 double latest(double a, double b) { return a < b ? b : a; }
 
-// Turns of a round that are marked.
+// A set of turns of a round, as bits.
 class MarkedTurns {
  public:
   static constexpr int kMost = 1024;
 
   void mark(int turn) { words_[word(turn)] |= std::uint64_t{1} << bit(turn); }
   bool has(int turn) const { return (words_[word(turn)] >> bit(turn) & 1) != 0; }
-  // The first from `turn` on; `end` where there is none before it.
+  // The first marked turn in [turn, end); `end` if there is none.
   int first_between(int turn, int end) const {
     while (turn < end) {
       const std::uint64_t bits = words_[word(turn)] >> bit(turn);
@@ -35,20 +35,23 @@ class MarkedTurns {
   std::array<std::uint64_t, kMost / 64> words_{};
 };
 
-// What stages do in a turn: all of them the same, or in a ramp some of them.
+// The passes of one turn: every stage runs the same kinds, or (in a ramp) only some stages run any.
 enum class Passes { some, forward, both, backward };
 
 // Stage i runs its forward pass k + a_i, a_i = 2(p − 1 − i) + (v − 1)p, before its backward pass k.
-// At the turn k + (p − 1 − i) of every stage, passes wait for passes of the turn before only: a
-// forward pass for that of the stage before, a backward pass for that of the stage behind, and both
-// where a micro-batch goes on from the last stage to the first for that of the other end.
+// Count time in turns: stage i runs its backward pass k in turn k + (p − 1 − i). Then a pass waits
+// only for passes of the turn before: a forward pass for the one on the stage before, a backward
+// pass for the one on the stage behind, and where a micro-batch goes round from the last stage to
+// the first, for the one at the other end of the pipeline.
 //
-// So while no stage comes to a chunk of another time, every turn does the same to the ends of the
-// turn before it. Where each pass waits for what it waited for a turn ago, all ends become later at
-// a pace of their own, until for one pass a faster one of the two that it waits for is the later.
+// So as long as no stage reaches a chunk with another time, every turn does the same to the end
+// times of the turn before. If each pass waits for the same pass as a turn ago, every end time
+// grows by a constant of its own. This lasts until one of the two passes that some pass waits for,
+// which was the earlier one but grows faster, overtakes the other. Such turns are skipped in one
+// step.
 //
-// Plain numbers in seconds, for this is an inner loop of the search; `kStages`, of a short
-// pipeline, takes the loops over its stages apart (0: any number of them).
+// Plain numbers in seconds, because this is an inner loop of the search. `kStages` unrolls the
+// loops over the stages of a short pipeline (0: any number of stages).
 template <int kStages>
 class Turns {
  public:
@@ -90,14 +93,14 @@ class Turns {
 
  private:
   using Times = std::array<double, (kStages > 0 ? kStages : kMostStagesInRounds) + 1>;
-  // When the last pass of each stage ended, and the last forward pass of the stage before it: what
-  // a stage waits for that comes from the other end of the pipeline stands behind the last stage,
-  // and before the first.
+  // `all`: when the last pass of each stage ended. `forward`: when the last forward pass of the
+  // stage before it ended. What a stage receives from the other end of the pipeline stands behind
+  // the last stage in `all` and before the first stage in `forward`.
   struct Ends {
     Times all, forward;
   };
 
-  // Turns before `end`.
+  // The passes of all turns up to `end`.
   struct Phase {
     Passes passes;
     int end;
@@ -112,7 +115,7 @@ class Turns {
     if (turn < all_) return {Passes::backward, all_};
     return {Passes::some, all_ + last_};
   }
-  // The turn behind those that were played or left out: `end`, or a later one.
+  // Plays or skips turns; returns the next turn: `end`, or a later one.
   template <Passes passes>
   int play_until(int turn, int end) {
     while (turn < end) {
@@ -134,8 +137,9 @@ class Turns {
     return turn;
   }
 
-  // Each turn one stage comes to the next chunk of its list: behind (forward) or before (backward)
-  // that of the turn before, counted from where a micro-batch's passes of the kind begin.
+  // In each turn one stage starts the next chunk of its list: the stage after (forward passes) or
+  // before (backward passes) the one of the turn before. `stage` counts from the end of the
+  // pipeline where passes of this kind begin.
   struct Front {
     int stage = 0, chunk = 0;
   };
@@ -154,7 +158,7 @@ class Turns {
   void start_chunks(int turn) {
     const auto [stage, chunk] = at_forward_;
     forward_time_[at(stage)] = time(stage, chunk).forward.value();
-    // The first chunk of all waits for nobody.
+    // The first chunk of the network waits for no other stage.
     if (stage == 0) goes_round_ = chunk > 0;
     move(at_forward_);
     if (turn >= 0) start_backward_chunk();
@@ -163,13 +167,13 @@ class Turns {
     const auto [behind, chunk] = at_backward_;
     const int stage = last_ - behind;
     backward_time_[at(stage)] = time(stage, chunks_ - 1 - chunk).backward().value();
-    // The last chunk of all follows its own forward pass.
+    // The last chunk of the network only waits for its own forward pass.
     if (behind == 0) comes_round_ = chunk > 0;
     move(at_backward_);
   }
 
-  // While the pipeline fills the first stages have no backward pass yet, while it drains no forward
-  // pass.
+  // While the pipeline fills, the first stages have no backward pass yet; while it drains, they
+  // have no forward pass any more.
   void play_ramp(int turn) {
     const std::size_t forward = at(std::clamp(turn + ahead_ + stages() - all_, 0, stages()));
     const std::size_t forward_end = at(std::min(stages(), turn + ahead_ + stages()));
@@ -192,8 +196,8 @@ class Turns {
     now_.forward[0] = goes_round_ ? now_.forward[at(stages())] : 0;
     now_.all[at(stages())] = comes_round_ ? now_.all[0] : 0;
   }
-  // Stages one after the other find what those behind them did in the turn before; what the stage
-  // before did then is kept while its place is taken.
+  // Stages are updated in order, so a stage finds the stage behind it as the turn before left it;
+  // the old end time of the stage before it is carried along, because its place is overwritten.
   double play_forward(std::size_t first, std::size_t end, double before) {
     for (std::size_t i = first; i < end; ++i) now_.all[i] = forward_pass(i, before);
     return before;
@@ -216,7 +220,7 @@ class Turns {
     return latest(now, now_.all[stage + 1]) + backward_time_[stage];
   }
 
-  // Turns of a round are counted from that in which stage 0 begins its first chunk.
+  // The turn within its round; a round begins when stage 0 begins its first chunk.
   int in_round(int turn) const { return (turn - first_) % round_; }
   void mark_unlike_turns() {
     for (const int turn : {0, stages()}) {
@@ -236,7 +240,7 @@ class Turns {
     }
   }
 
-  // Turns from `turn` on, before `end`, in which every stage does the same as in the first of them.
+  // Number of turns in [turn, end) in which every stage does the same as in turn `turn`.
   int alike_turns(int turn, int end) const {
     const int next = at_forward_.chunk * stages() + at_forward_.stage;
     if (round_ > MarkedTurns::kMost || unlike_.has(next)) return 1;
@@ -260,13 +264,14 @@ class Turns {
     }
   }
 
-  // What a pass waited for in the last turn, and what it waits for in the next.
+  // The end time that a pass waited for in the last turn, and the one that it waits for in the
+  // next.
   struct Awaited {
     double before, now;
     double pace() const { return now - before; }
   };
-  // Turns, of `most`, for which a pass that waits for `a` and `b` becomes later at `pace`: none
-  // where the one that it waits for is not the one of the last turn.
+  // For how many turns, at most `most`, the end time of a pass that waits for `a` and `b` grows by
+  // `pace`; 0 if it now waits for the other one of the two than in the last turn.
   int turns_at(double pace, Awaited a, Awaited b, int most) const {
     if (a.now < b.now) std::swap(a, b);
     if (a.before < b.before - rounding_ || std::abs(a.pace() - pace) > rounding_) return 0;
@@ -278,13 +283,13 @@ class Turns {
     return {(turn_before_.*of)[stage], (now_.*of)[stage]};
   }
 
-  // A backward pass waits for that of the stage behind.
+  // The backward pass of the stage behind, for which a backward pass waits.
   Awaited awaited_behind(std::size_t stage) const {
     if (stage + 1 < at(stages())) return awaited(&Ends::all, stage + 1);
     return comes_round_ ? awaited(&Ends::all, 0) : Awaited{};
   }
 
-  // Turns to leave out, of `most`, in which all ends become as much later as in the last one.
+  // Skips up to `most` turns in which all end times grow as in the last one; returns how many.
   template <Passes passes>
   int skip_alike(int most) {
     rounding_ = 1e-13 * now_.all[0];
@@ -310,8 +315,8 @@ class Turns {
     return most;
   }
 
-  // Rounds to leave out, in turns, while no stage runs out of forward passes. Most pipelines repeat
-  // themselves from a quarter of a round on.
+  // Skips the rounds that repeat the last one while no stage runs out of forward passes; returns
+  // how many turns these are. Most pipelines repeat themselves from a quarter of a round on.
   int skip_rounds(int turn) {
     const int left = (all_ - 1 - ahead_ - last_ - turn) / round_;
     const double later = now_.all[0] - round_before_.all[0];
@@ -336,7 +341,7 @@ class Turns {
     std::copy_n(now_.forward.begin() + 1, at(stages()), to.forward.begin() + 1);
   }
 
-  // Known where the class is made, if it can be.
+  // A constant of the class if it has one.
   int stages() const {
     if constexpr (kStages > 0) return kStages;
     return stages_;
@@ -347,15 +352,15 @@ class Turns {
   int stages_, chunks_;
   std::span<const PassTimes> times_;
   int all_;    // passes of each kind on a stage
-  int round_;  // of them
-  int last_;   // stage
-  int ahead_;  // a_i of it
-  int first_;  // turn
+  int round_;  // passes of each kind on a stage in one round
+  int last_;   // the last stage
+  int ahead_;  // a_i of the last stage
+  int first_;  // the first turn
   Front at_forward_, at_backward_;
   bool goes_round_ = false, comes_round_ = false;  // from the last stage to the first, and back
   Ends now_;
   Times forward_time_, backward_time_;  // of a pass of the chunk where the stage is in its list
-  MarkedTurns unlike_;  // in which a stage comes to a chunk of another time than the one before
+  MarkedTurns unlike_;  // turns in which a stage starts a chunk with another time than the last one
   Ends turn_before_, round_before_;
   double rounding_ = 0;
   int compared_at_;  // turn, with that a round before; in both every stage runs both kinds

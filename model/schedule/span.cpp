@@ -41,7 +41,7 @@ ChunkTimes slower(ChunkTimes a, ChunkTimes b) {
   return {std::max(a.forward, b.forward), std::max(a.backward, b.backward)};
 }
 
-// Of stages whose chunks are alike, or of all chunks.
+// The times of each chunk, from times of stages whose chunks are alike or from times of all chunks.
 class TimesOfChunks {
  public:
   TimesOfChunks(PipelineShape shape, std::span<const PassTimes> times)
@@ -55,7 +55,7 @@ class TimesOfChunks {
     const double share = are_unlike_ ? 1.0 : 1.0 / chunks_;
     return {of.forward * share, of.backward() * share};
   }
-  // Of the chunks before the last one.
+  // Sum over the chunks of a stage before its last one.
   ChunkTimes before_last(int stage) const {
     ChunkTimes sum;
     for (int chunk = 0; chunk + 1 < chunks_; ++chunk) sum = sum + (*this)(stage, chunk);
@@ -90,8 +90,8 @@ RingTimes ring_times(PipelineShape shape, const TimesOfChunks& times) {
   return ring;
 }
 
-// What a stage waits for while it is not the pace: p micro-batches of every round, but for the one
-// that found it idle in the first.
+// How long a stage that does not set the pace waits in the rounds: for p micro-batches of every
+// round, minus the one that found it idle in the first round.
 ChunkTimes waits_in_rounds(PipelineShape shape, const RingTimes& ring, ChunkTimes first,
                            ChunkTimes before_last) {
   if (shape.chunks == 1) return {};
@@ -120,7 +120,8 @@ Seconds one_f_one_b_span(PipelineShape shape, std::span<const PassTimes> all) {
     const int stages_behind = shape.stages - 1 - stage;
     const int on_their_way = shape.chunks == 1 ? stages_behind : 2 * stages_behind;
     const int hidden = std::min(on_their_way, m - 1);
-    // The other micro-batches of a group in the last chunk, then the first ones of the next group.
+    // Meanwhile: the other micro-batches of a group in the last chunk, then the next group in the
+    // first.
     const int of_last = std::min(hidden, shape.stages - 1);
     const ChunkTimes passes = of_last * last + (hidden - of_last) * first -
                               waits_in_rounds(shape, ring, first, before_last);

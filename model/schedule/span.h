@@ -1,6 +1,6 @@
-// What the descriptors in kinds/ share: shapes they accept, and the closed form of the one-forward,
-// one-backward schedules with unlike stages. The closed forms do not allocate: they are on the
-// estimate's path.
+// What the descriptors in kinds/ share: the shapes that they accept, and the closed form of the
+// span of one-forward-one-backward schedules with unlike stages. Closed forms do not allocate,
+// because the estimate calls them.
 #pragma once
 
 #include <span>
@@ -10,33 +10,35 @@
 
 namespace trainyard {
 
-// For schedules with one chunk a stage.
+// Accepts v = 1 only; `name` is the schedule that the error names.
 Expected<void> accepts_one_chunk(PipelineShape shape, std::string_view name);
 
-// Where the closed form holds for every shape that the schedule accepts.
+// For closed forms that hold for every shape that the schedule accepts.
 inline bool always_in_domain(PipelineShape /*shape*/, PassTimes /*times*/) { return true; }
 
-// A stage waits for the first chunk of those before it.
+// Schedule::fill = 1/v: filling the pipeline, a stage waits for one of v chunks of each other
+// stage.
 inline double fill_of_one_chunk(PipelineShape shape, PassTimes /*times*/) {
   return 1.0 / shape.chunks;
 }
 
-// What stage j waits for while a micro-batch is on its way through the stages behind it and back,
-// once when the pipeline fills and once when it drains: the round trip less the passes that stage j
-// has for that time.
+// How long stage j waits while a micro-batch travels through the stages behind it and back, once
+// when the pipeline fills and once when it drains: the time of the round trip minus the passes that
+// stage j can run meanwhile.
 struct RoundTrip {
   Seconds time;
   Seconds hidden_filling, hidden_draining;
-  // All forward passes come before the first backward: filling and draining are one wait.
+  // Whether all forward passes come before the first backward pass: then there is only one wait.
   bool once = false;
   Seconds exposed() const;
 };
 
-// 1F1B with v chunks a stage: the largest over j of the time when stage j never starves: the first
-// chunks of the stages before it, its own m micro-batches, and the two round trips through the last
-// chunks of those behind it. While micro-batches go round through the chunks before the last, the
-// slowest stage of each is the pace. Handbook §8 with v = 1. Where the chunks of a stage are
-// unlike, what the passes take (model/schedule/rounds.h).
+// The span of 1F1B with v chunks a stage and unlike stages: the largest over j of the time that
+// stage j needs if it never starves. That is one pass of the first chunk of each stage before j,
+// j's own m micro-batches, and the exposed part of the round trip through the last chunks of the
+// stages behind j, filling and draining. While micro-batches go round through the chunks before the
+// last one, the slowest stage of each chunk sets the pace. For v = 1 this is handbook §8's form. If
+// the chunks of a stage differ, the passes are played (model/schedule/rounds.h).
 Seconds one_f_one_b_span(PipelineShape shape, std::span<const PassTimes> times);
 
 }  // namespace trainyard

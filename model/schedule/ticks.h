@@ -1,5 +1,6 @@
-// Times as whole numbers, so that sums do not depend on their order: picoseconds, or a coarser unit
-// where the longest time, which the owner of the clock knows, would not fit 64 bits (53 days do).
+// Times as whole numbers, so that sums do not depend on their order. A tick is a picosecond, or a
+// coarser unit if the longest time, which the owner of the clock states, would not fit 64 bits (up
+// to 53 days of picoseconds do).
 #pragma once
 
 #include <algorithm>

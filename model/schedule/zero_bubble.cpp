@@ -55,16 +55,16 @@ bool are_alike(std::span<const PassTimes> times) {
 ZeroBubbleTimes zero_bubble_times(PipelineShape shape, std::span<const PassTimes> times,
                                   ZeroBubbleStages stages) {
   const int m = shape.microbatches;
-  // Outside handbook §8's domains, where a stage behind may wait in the middle of its list.
+  // Outside handbook §8's domains: a stage behind may wait in the middle of its list.
   if (m < stages(shape, 0).ahead && !are_alike(times)) {
     const Played played =
         play(zero_bubble_passes(shape, stages), shape, play_times(shape, times)).value();
     return {played.longest_span, played.makespan};
   }
-  Seconds start;  // of the stage, behind the first forward passes before it
+  Seconds start;  // of the stage, after the first forward passes of the stages before it
   for (const PassTimes& stage : times) start += stage.forward;
-  Seconds round_trip;     // Σ F_i + B_i of the stages behind
-  Seconds last_gradient;  // when the last input gradient ends
+  Seconds round_trip;     // Σ F_i + B_i of the stages behind the current one
+  Seconds last_gradient;  // when the last input gradient of the stage ends
   ZeroBubbleTimes result;
   for (int stage = shape.stages - 1; stage >= 0; --stage) {
     const PassTimes& t = times[static_cast<std::size_t>(stage)];

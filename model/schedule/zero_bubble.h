@@ -1,7 +1,7 @@
-// The zero-bubble schedules with one chunk a stage (Qi et al. 2023, ZB-H1 and ZB-H2): a stage runs
-// `ahead` forward passes, then input gradients and forward passes in turn, each weight gradient
-// `delay` input gradients after its own. The two schedules differ in these two numbers, in where
-// their spans are exact and in whether steps wait for each other. The span assumes free
+// The zero-bubble schedules with one chunk a stage (Qi et al. 2023, ZB-H1 and ZB-H2). A stage runs
+// `ahead` forward passes, then input-gradient and forward passes in turn; each weight gradient
+// comes `delay` input gradients after its own. The two schedules differ in these two numbers, in
+// where their spans are exact and in whether steps wait for each other. Spans assume free
 // communication.
 #pragma once
 
@@ -13,40 +13,40 @@
 namespace trainyard {
 
 struct ZeroBubbleStage {
-  int ahead = 1;  // forward passes before the first input gradient, m at most
-  int delay = 0;  // input gradients between one and the weight gradient that belongs to it
+  int ahead = 1;  // forward passes before the first input gradient (at most m are run)
+  int delay = 0;  // input gradients that come between an input gradient and its weight gradient
 };
-// Of stage `stage`, for as many micro-batches as it takes.
+// The two numbers of stage `stage`, for a step with enough micro-batches.
 using ZeroBubbleStages = ZeroBubbleStage (*)(PipelineShape shape, int stage);
 
-// Of one stage: whole backward passes.
+// The pass lists. A pipeline of one stage runs whole backward passes.
 PassList zero_bubble_passes(PipelineShape shape, ZeroBubbleStages stages);
 
 struct ZeroBubbleTimes {
   Seconds longest_span, makespan;
 };
-// For every stage, when its last input gradient ends if it never starves, what that makes the
-// stages before it wait for, and the weight gradients left to each. Unlike stages of fewer
-// micro-batches than the first one runs ahead: what their pass lists take when played.
+// For every stage: when its last input gradient ends if the stage never starves, and not before the
+// one of the stage behind it and its own B; then its remaining weight gradients follow. If stages
+// differ and m is less than stage 0's `ahead`, no closed form holds and the pass lists are played.
 ZeroBubbleTimes zero_bubble_times(PipelineShape shape, std::span<const PassTimes> times,
                                   ZeroBubbleStages stages);
 
-// Those that are put off, m at most.
+// Weight gradients that end the list of a stage: the delayed ones and the last, at most m.
 int zero_bubble_at_end(PipelineShape shape, ZeroBubbleStage stage);
 
-// Of several stages: those and the one at work.
+// Schedule::chunks_between_halves: the same number; 0 in a pipeline of one stage.
 int zero_bubble_between_halves(PipelineShape shape, ZeroBubbleStage stage);
 
-// Activations live until the weight gradient: ahead + delay of them, m at most.
+// Schedule::chunks_in_flight: ahead + delay, at most m; activations live until the weight gradient.
 int zero_bubble_in_flight(PipelineShape shape, ZeroBubbleStage stage);
-// Of them those past their input gradient.
+// Schedule::chunks_past_input_gradient: how many of those are past their input gradient.
 int zero_bubble_past_input_gradient(PipelineShape shape, ZeroBubbleStage stage);
 
-// (F + B − k·W) / (F + B + W), where each stage puts off k weight gradients more than the one
-// before it (handbook §8).
+// Schedule::fill: r = (F + B − k·W) / (F + B + W), within 0 … 1, where each stage delays k weight
+// gradients more than the stage before it (handbook §8).
 double zero_bubble_fill(PassTimes times, ZeroBubbleStages stages);
 
-// What is a schedule's own.
+// What distinguishes one of these schedules from the other.
 struct ZeroBubbleKind {
   std::string_view name;
   bool optimizer_barrier;
