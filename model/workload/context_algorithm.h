@@ -8,7 +8,7 @@
 
 namespace trainyard {
 
-// Names as documents have them.
+// The names are those of documents.
 enum class ContextAlgorithm { ring, all_gather, ulysses };
 inline constexpr std::array<std::string_view, 3> kContextAlgorithms{"ring", "all-gather",
                                                                     "ulysses"};

@@ -16,8 +16,8 @@ struct RepeatedParts {
   Flops full, core, every_second;
 };
 
-// A causal mask leaves half of the scores; of a window of w keys all but the triangle that its
-// first rows do not fill, s·w − w²/2.
+// The share of the full scores that is counted. A causal mask leaves half of them; with a window of
+// w keys, all but the triangle that the first rows do not fill: s·w − w²/2 of s·w.
 double counted_share(const Operator& op, AttentionCount count) {
   if (count == AttentionCount::full) return 1;
   const AttentionShape& core = op.attention;

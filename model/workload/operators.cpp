@@ -16,7 +16,7 @@ Operator residual(const OperatorContext& context, OperatorKind kind) {
   if (!context.training.stack.dropout) {
     return memory_bound(kind, elements * add, elements * add, 0);
   }
-  // Forward fused: the mask is all that dropout adds. Backward is a kernel of its own.
+  // The forward kernel is fused, so dropout only adds the mask. Backward has a kernel of its own.
   return memory_bound(kind, elements * (add + 1), elements * (add + 2 * context.activation + 1),
                       elements);
 }
@@ -72,13 +72,14 @@ Operator layer_gemm(const OperatorContext& context, OperatorKind kind, const Gem
   const double cast = element * shape.m * shape.groups;
   op.forward_traffic = Bytes(cast * shape.k);
   op.backward_traffic = Bytes(cast * shape.n);
-  // Of a compiled layer the partitioner keeps the cast weights for the input gradient, which it
-  // takes for cheaper than to cast once more; whole, whatever FSDP shards (pytorch/ao pull request
-  // 936, issue 562; pytorch/torchtitan, docs/float8.md, force_recompute_fp8_weight_in_bwd).
+  // In a compiled layer the partitioner keeps the cast weights for the input gradient, because it
+  // takes that for cheaper than casting once more; it keeps them whole, whatever FSDP shards
+  // (pytorch/ao pull request 936, issue 562; pytorch/torchtitan, docs/float8.md,
+  // force_recompute_fp8_weight_in_bwd).
   if (context.training.stack.compiled && precision.casts_gemm_inputs()) {
     op.saved += Bytes(op.weights * precision.saved_gemm_input_bytes);
   }
-  // A kernel sums the output's gradient over the tokens.
+  // The gradient of a bias: a kernel of its own sums the output's gradient over the tokens.
   const bool of_qkv = kind == OperatorKind::qkv_projection && context.model.qkv_biases;
   const bool has_bias = of_qkv || (context.model.biases && kind != OperatorKind::mtp_projection);
   if (context.training.stack.eager_gradients && has_bias) {
@@ -89,7 +90,7 @@ Operator layer_gemm(const OperatorContext& context, OperatorKind kind, const Gem
 
 Operator norm(const OperatorContext& context, OperatorKind kind, double elements, double weights) {
   const double bytes = elements * context.activation;
-  // The kernel of the weights' gradient reads the input and the output's gradient once more.
+  // The eager kernel of the weights' gradient reads input and output gradient once more.
   const double backward = context.training.stack.eager_gradients ? 5 : 3;
   Operator op = memory_bound(kind, 2 * bytes, backward * bytes, bytes);
   op.weights = weights;
@@ -122,7 +123,8 @@ void append_sequence_copy(const OperatorContext& context, OperatorKind kind, Ope
 
 namespace {
 
-// The projection is column-parallel; its output is gathered (Megatron-Core's eh_proj).
+// The projection of an MTP layer is column-parallel; its output is gathered (Megatron-Core
+// eh_proj).
 void append_mtp_input(const OperatorContext& context, OperatorList& list) {
   const double elements = context.local_tokens * context.hidden;
   list.push_back(hidden_norm(context, OperatorKind::mtp_embedding_norm));
@@ -136,7 +138,7 @@ void append_mtp_input(const OperatorContext& context, OperatorList& list) {
                  context.gemm_input * context.local_tokens * inputs));
 }
 
-// From the last GEMM on: its input is kept, its output nowhere.
+// Marks the last GEMM and what follows it: backward needs its input, but nothing that comes after.
 void mark_after_last_saved(OperatorList& list) {
   std::size_t last = list.size();
   while (last > 0 && list[last - 1].cls == OperatorClass::memory_bound) --last;
@@ -194,8 +196,8 @@ OperatorList embedding_operators(const Transformer& model, const Training& train
   const double local = context.local_tokens * context.hidden;
   const double gradient = kept_gradient_bytes(training);
   const double table = training.precision.weight_bytes;
-  // A rank finds its own 1/t of the rows, writes all of them (zeros elsewhere), and scatters the
-  // gradients of its own into the main gradient.
+  // A rank looks up the tokens in its own 1/t of the table, writes all rows (zeros for other
+  // tokens), and in backward adds the gradients of its own rows to the main gradient.
   Operator op = memory_bound(OperatorKind::embedding,
                              elements * (table / context.tensor + context.activation),
                              elements * (context.activation + 2 * gradient / context.tensor), 0);

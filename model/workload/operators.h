@@ -1,11 +1,11 @@
 // The operators of one transformer layer on one rank, written once: their shapes under TP, SP, CP,
-// EP and ETP, their FLOP, the memory traffic of those that are bound by it, and what each keeps for
-// the backward pass. Cost, memory and FLOP counts read this list, and a program's operations are
-// priced by it (model/program/price.h).
+// EP and ETP, their FLOP, the memory traffic of the memory-bound ones, and what each keeps for the
+// backward pass. Cost, memory and FLOP counts read this list, and a program's operations are priced
+// by it (model/program/price.h).
 //
-// Handbook §3, §4, §7. Figures are of one micro-batch (b sequences, n = b·s/c tokens), forward
-// unless named otherwise. Communication is not in the list: it belongs to the plan
-// (model/cost/messages/traffic.h).
+// Handbook §3, §4, §7. Figures are of one micro-batch (b sequences, n = b·s/c tokens) and of the
+// forward pass, unless their name says otherwise. Communication is not in the list: it depends on
+// the plan (model/cost/messages/traffic.h).
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ enum class OperatorKind : std::uint8_t {
   attention_residual,
   mlp_norm,
   router,
-  permutation,  // tokens into expert order and back
+  permutation,  // copies tokens into the order of their experts, and back
   expert_up,
   expert_activation,
   expert_down,
@@ -44,24 +44,25 @@ enum class OperatorKind : std::uint8_t {
   shared_activation,
   shared_down,
   mlp_residual,
-  gather_copy,     // of what a column-parallel GEMM's input was gathered to; backward of what its
-                   // gradient is scattered from (Stack::copies_sharded_sequences)
-  scatter_copy,    // of what a row-parallel GEMM's output is scattered from, and backward
-  mtp_state_norm,  // of what an MTP layer takes in: the state before it and an embedding
+  gather_copy,     // of a column-parallel GEMM's gathered input; backward: of its input gradient
+                   // before the reduce-scatter (Stack::copies_sharded_sequences)
+  scatter_copy,    // of a row-parallel GEMM's output before the reduce-scatter; backward: of the
+                   // gathered gradient
+  mtp_state_norm,  // an MTP layer's two inputs: the state before it, and an embedding
   mtp_embedding_norm,
-  mtp_concatenation,  // backward: the state's gradient is added to what the head has for it
+  mtp_concatenation,  // backward also adds the state's gradient to the head's gradient of it
   mtp_projection,
   embedding,
-  embedding_copy,  // as scatter_copy
+  embedding_copy,  // scatter_copy of the embedding
   final_norm,
-  head_copy,  // as gather_copy
+  head_copy,  // gather_copy of the head
   output_head,
   cross_entropy,
 };
 
 enum class OperatorClass : std::uint8_t { gemm, grouped_gemm, attention, memory_bound };
 
-// [m×k]·[k×n], `groups` of them side by side (grouped GEMM: m is the mean rows of a group).
+// [m×k]·[k×n], `groups` of them side by side. In a grouped GEMM m is the mean number of rows.
 struct GemmShape {
   double m = 0, n = 0, k = 0;
   double groups = 1;
@@ -70,43 +71,43 @@ struct GemmShape {
 struct AttentionShape {
   double batch = 0;                // sequences
   double heads = 0, kv_heads = 0;  // of this rank
-  // Of this rank; keys: what one query sees at most (full convention).
+  // Of one sequence: queries of this rank, and keys that one query sees at most (full convention).
   double queries = 0, keys = 0;
   double query_head_dim = 0, value_head_dim = 0;
-  bool sliding = false;  // keys is the window, of which the first rows see a part
-  double blocks = 1;     // that the keys come in, a kernel each (ring attention)
-  // Ranks that the rows of a sequence are dealt over, zig-zag: it has as many times `queries`, and
-  // what they see on average is what its rows do.
+  bool sliding = false;  // `keys` is the window; the first rows see only a part of it
+  double blocks = 1;     // blocks that the keys come in, a kernel each (ring attention)
+  // Ranks over which the rows of a sequence are dealt, zig-zag. The sequence has context_ranks ·
+  // queries rows, and the rows of each rank see on average as many keys as all rows do.
   double context_ranks = 1;
 };
 
-// A GEMM may carry traffic beside its own: casting its inputs under a low-precision recipe (its
-// input forward, its output's gradient backward), the router's softmax. An unfused attention core
-// carries its score matrix.
+// The traffic of a GEMM is only what comes beside its own operands: casts of its inputs under a
+// low-precision recipe (forward of its input, backward of its output's gradient), the router's
+// softmax. The traffic of an attention core is its score matrix, if it is unfused.
 struct Operator {
   OperatorKind kind{};
   OperatorClass cls{};
   GemmShape gemm;
   AttentionShape attention;
-  Flops forward;          // on this rank; attention counted in full, not causal
-  double replicas = 1;    // ranks of the TP group that do this same work: model FLOP are Σ forward
-                          // / replicas (fractional: replicated KV heads, padding, imbalance)
-  Bytes forward_traffic;  // bytes read and written by a fused kernel
+  Flops forward;           // on this rank; attention counted in full, not causal
+  double replicas = 1;     // ranks of the TP group that repeat this work: model FLOP are
+                           // Σ forward / replicas (fractional: KV heads, padding, load imbalance)
+  Bytes forward_traffic;   // bytes read and written by a fused kernel
   Bytes backward_traffic;  // without the accumulation into main gradients
-  Bytes saved;  // kept for backward: its inputs, where no operator before it in the list keeps
-                // them. The projections also keep Q, K and V. Logits are not in it
-                // (stack.saved_logit_bytes)
+  Bytes saved;  // kept for backward: its inputs, unless an earlier operator in the list keeps them.
+                // The projections also keep Q, K and V. Logits are not counted here
+                // (Stack::saved_logit_bytes)
   double weights = 0;              // parameters of this rank that it reads, biases included
-  bool after_last_saved = false;   // no tensor that backward needs comes after it: see
-                                   // stack.recompute_stops_early
-  bool in_attention_core = false;  // repeated, and `saved` dropped, by selective recomputation of
-                                   // the core (Korthikanti 2022); never so under flash attention
+  bool after_last_saved = false;   // backward needs no tensor that is made from here on
+                                   // (Stack::recompute_stops_early)
+  bool in_attention_core = false;  // selective recomputation of the core repeats it and drops
+                                   // `saved` (Korthikanti 2022); false under flash attention
 };
 
-// Whether it is a copy of a whole tensor beside a collective: nothing to fuse it with.
+// Whether it is a copy of a whole tensor beside a collective, which cannot be fused with anything.
 bool is_sequence_copy(OperatorKind kind);
 
-// How one layer is cut; of a plan: model/plan/layer_shard.h.
+// How one layer is cut over ranks; layer_shard() in model/plan/layer_shard.h makes it from a plan.
 struct LayerShard {
   int tensor = 1;
   bool sequence_parallel = false;
@@ -116,19 +117,19 @@ struct LayerShard {
   int expert_tensor = 1;
   int micro_batch = 1;
   double capacity_factor = 0;  // 0: dropless
-  double load_imbalance = 1;   // slowest rank's routed tokens over the mean
+  double load_imbalance = 1;   // tokens routed to the busiest expert rank over the mean
   friend bool operator==(const LayerShard&, const LayerShard&) = default;
 };
 
-// Tokens that one expert takes from the `tokens` of one rank before it drops the rest:
-// ⌈tokens·k/E · factor⌉ (GShard, Lepikhin et al. 2021).
+// The tokens of one rank that an expert accepts before it drops the rest, where the rank has
+// `tokens`: ⌈tokens·k/E · factor⌉ (GShard, Lepikhin et al. 2021).
 double expert_capacity(double tokens, int experts_per_token, int experts, double factor);
 
-// Tokens that the busiest expert rank takes over the even share: `load_imbalance`, but no more than
-// routing can do. One of e ranks may get all copies, and of a token each of its E/e experts one: e
-// times the even share or E/k times. A rank with all experts has the even share.
+// Tokens of the busiest expert rank over the even share: min(load_imbalance, e, E/k). Routing
+// cannot do worse: a rank gets at most all copies (e times the even share), and of each token at
+// most one copy for each of its E/e experts (E/k times). With e = 1 the share is even.
 double possible_load(const Transformer& model, const LayerShard& shard);
-// The same where the capacity drops some of it. `tokens` are those of one rank.
+// The same after the capacity factor dropped tokens. `tokens` are one rank's.
 double routed_load(const Transformer& model, const LayerShard& shard, double tokens);
 
 inline constexpr std::size_t kMaxLayerOperators = 32;
@@ -137,18 +138,18 @@ using OperatorList = InlineVector<Operator, kMaxLayerOperators>;
 OperatorList layer_operators(const Transformer& model, const Training& training,
                              const LayerShard& shard, LayerKind kind);
 
-// Embedding lookup (first stage); final norm, output head and cross-entropy (last stage). For every
-// MTP layer the last stage has both once more.
+// The embedding lookup (first stage); and final norm, output head and cross-entropy (last stage).
+// For every MTP layer the last stage runs both lists once more.
 OperatorList embedding_operators(const Transformer& model, const Training& training,
                                  const LayerShard& shard);
 OperatorList head_operators(const Transformer& model, const Training& training,
                             const LayerShard& shard);
 
-// Vocabulary padded so that t divides it: for shapes and memory only.
+// The vocabulary padded to a multiple of t. For shapes and memory, not for parameter counts.
 std::int64_t padded_vocabulary(std::int64_t vocabulary, int tensor_parallel);
 
-// Bytes of the layer's input, which is all that full recomputation keeps: 2·s·b·h, over t when the
-// checkpoint is sharded (sequence parallelism).
+// Bytes of a layer's input, which is all that full recomputation keeps: 2·s·b·h in 16 bits, divided
+// by t if the checkpoint is sharded (sequence parallelism).
 Bytes layer_input_bytes(const Transformer& model, const Training& training,
                         const LayerShard& shard);
 

@@ -71,7 +71,7 @@ void append_qkv(const OperatorContext& context, const AttentionShape& core, Oper
   }
 }
 
-// Down-projections to the latent vectors, the same on every tensor-parallel rank.
+// Down-projections to the latent vectors; every tensor-parallel rank repeats them.
 void append_latent_down(const OperatorContext& context, OperatorList& list) {
   const LatentAttention& latent = *context.model.latent_attention;
   const double bias = context.model.biases ? 1 : 0;
@@ -82,8 +82,8 @@ void append_latent_down(const OperatorContext& context, OperatorList& list) {
     op.weights += bias * width;
     list.push_back(op);
   };
-  // Query and KV read one input; it is kept once. Without a query rank the query's only projection
-  // keeps it (append_latent_up).
+  // Query and KV read the same input, which is kept once: by query_down, or without a query rank by
+  // the query's only projection (append_latent_up).
   if (latent.query_rank > 0) {
     down(OperatorKind::query_down, latent.query_rank, saved_input(context));
   }
@@ -109,15 +109,16 @@ void append_latent_up(const OperatorContext& context, const AttentionShape& core
          saved_queries(context, core));
   up(OperatorKind::kv_up, heads * (latent.nope_head_dim + core.value_head_dim), latent.kv_rank,
      context.gemm_input * context.tokens * latent.kv_rank + saved_keys_values(context, core));
-  // Rotates the queries' part in place and assembles the keys from both of theirs.
+  // Rotates a part of the queries in place and assembles the keys from their two parts.
   const double traffic = 2 * context.activation * context.tokens * heads *
                          (latent.rope_head_dim + core.query_head_dim);
   list.push_back(memory_bound(OperatorKind::rotary, traffic, traffic, 0));
 }
 
-// Unfused: the scores pass through memory (batched GEMM, softmax, dropout, batched GEMM). Forward
-// writes and reads scores and probabilities (4 passes of 2 bytes), dropout reads, writes and keeps
-// a mask: 13 bytes a score; backward 7 passes, with dropout 9 and the mask: 19.
+// Unfused attention: the score matrix passes through memory (batched GEMM, softmax, dropout,
+// batched GEMM). Forward writes and reads scores and probabilities, 4 passes of 2 bytes; dropout
+// reads and writes them and keeps a mask: 13 bytes a score in all. Backward has 7 passes; with
+// dropout 9 and the mask: 19 bytes.
 void add_score_matrix(const OperatorContext& context, Operator& core) {
   const AttentionShape& shape = core.attention;
   const double scores = shape.batch * shape.heads * shape.queries * shape.keys;
@@ -134,10 +135,10 @@ void add_score_matrix(const OperatorContext& context, Operator& core) {
   core.in_attention_core = true;
 }
 
-// A flash kernel keeps the log-sum-exp of each row in fp32 and its output, which is the output
-// projection's input unless that keeps a cast copy, or heads were exchanged between the two
-// (Ulysses: Jacobs et al. 2023, §3.1): the kernel has some heads of all tokens, the projection all
-// heads of some, and autograd keeps both.
+// A flash kernel keeps the log-sum-exp of each row in fp32, and its output. The output is shared
+// with the output projection, whose input it is, unless the projection keeps a cast copy or heads
+// are exchanged between the two (Ulysses: Jacobs et al. 2023, §3.1): then the kernel has some heads
+// of all tokens and the projection all heads of some tokens, and autograd keeps both.
 Bytes saved_by_flash(const OperatorContext& context, const AttentionShape& shape) {
   const double rows = shape.batch * shape.heads * shape.queries;
   const bool exchanged =
@@ -162,9 +163,9 @@ void append_core(const OperatorContext& context, const AttentionShape& shape, Op
   list.push_back(core);
 }
 
-// Each step of a ring gives a partial output (16 bits), rescaled and added to the running one in
-// fp32, which is cast at the end; backward adds up the steps' gradients of queries, keys and values
-// in 16 bits (Transformer Engine, attention with context parallelism).
+// Each step of ring attention makes a partial output (16 bits), which is rescaled and added to the
+// running output in fp32; that is cast at the end. Backward adds up the steps' gradients of
+// queries, keys and values in 16 bits (Transformer Engine, attention with context parallelism).
 void append_ring_merge(const OperatorContext& context, const AttentionShape& core,
                        OperatorList& list) {
   const LayerShard& shard = context.shard;

@@ -1,4 +1,4 @@
-// The MLP half of a layer: dense, or router, routed experts and shared experts.
+// The MLP half of a layer: a dense MLP, or router, routed experts and shared experts.
 
 #include "model/workload/operator_context.h"
 
@@ -9,7 +9,7 @@ struct MlpKinds {
   OperatorKind up, activation, down;
 };
 
-// Rows of tokens through `groups` MLPs of one size each, of which this rank holds a shard.
+// This rank's shard of `groups` MLPs of equal size, each of which takes `rows` tokens.
 struct MlpShard {
   double rows = 0;  // of one group
   double groups = 1;
@@ -47,7 +47,8 @@ void append_mlp(const OperatorContext& context, const MlpKinds& kinds, const Mlp
   list.push_back(down);
 }
 
-// Small, and in the precision of the head (Switch Transformer, Fedus et al. 2022, §2.4).
+// The router: a small GEMM in the precision of the head (Switch Transformer, Fedus et al. 2022,
+// §2.4).
 Operator router(const OperatorContext& context) {
   const Transformer& model = context.model;
   const double experts = model.experts;
@@ -63,9 +64,9 @@ Operator router(const OperatorContext& context) {
   return op;
 }
 
-// Each token is copied once for each of its experts before the dispatch and summed after the
-// combine; with several local experts the rows received are sorted by expert and back. The gate
-// weight is applied within the experts' activation, so that only indices and weights are kept.
+// Each token is copied for each of its experts before the dispatch, and the copies are summed after
+// the combine. With several local experts the received rows are sorted by expert and back. The gate
+// weight is applied inside the experts' activation, so only indices and gate weights are kept.
 Operator permutation(const OperatorContext& context, double local_experts, double received) {
   const double tokens = context.tokens / context.tensor;
   const double copies = tokens * context.model.experts_per_token;
@@ -83,7 +84,7 @@ Operator permutation(const OperatorContext& context, double local_experts, doubl
 
 struct LayerRows {
   double mean = 0;     // tokens of one local expert under uniform routing
-  double slowest = 0;  // on the rank with the most, after the capacity dropped some
+  double slowest = 0;  // the same on the busiest rank, after the capacity dropped some
 };
 
 LayerRows routed_rows(const OperatorContext& context) {
@@ -97,13 +98,13 @@ LayerRows routed_rows(const OperatorContext& context) {
   return rows;
 }
 
-// Bytes an element of the experts' output where its bias is not the GEMM's: the weighted bias is
-// written (4), added to the output (10), experts are put together (8) and cast (6). Backward: the
-// cast (6), the output's gradient as bf16 (6) and put together (4), and for bias and gate weight
-// each a product (8) and its sum (4).
+// Bytes for each element of the experts' output if its bias is not added by the GEMM. Forward: the
+// weighted bias is written (4) and added to the output (10), experts are concatenated (8) and cast
+// (6). Backward: the cast (6), the output's gradient as bf16 (6) and concatenated (4), and a
+// product (8) and its sum (4) for the bias and again for the gate weight.
 constexpr double kBiasForward = 28, kBiasBackward = 40;
 
-// To the traffic of the activation, so that what a GEMM has beside itself is its casts.
+// Counted with the activation, because the traffic of a GEMM is its casts only.
 void add_bias_apart(const OperatorContext& context, double rows, Operator& activation) {
   const double elements = rows * context.hidden;
   activation.forward_traffic += Bytes(elements * kBiasForward);
@@ -134,12 +135,13 @@ void append_routed_experts(const OperatorContext& context, OperatorList& list) {
     if (context.training.stack.fused_expert_casts) {
       list[i].forward_traffic = list[i].backward_traffic = Bytes(0);
     }
-    // Model FLOP count the mean, and what a capacity drops.
+    // Model FLOP count the mean load, and also tokens that the capacity drops.
     list[i].replicas = rows.slowest / rows.mean;
   }
 }
 
-// One dense MLP over all tokens. Its input is the router's, which that keeps unless it is cast.
+// One dense MLP over all tokens. It has the router's input, which the router keeps unless it is
+// cast.
 void append_shared_experts(const OperatorContext& context, OperatorList& list) {
   const bool cast = context.training.precision.casts_gemm_inputs();
   append_sequence_copy(context, OperatorKind::gather_copy, list);

@@ -43,7 +43,7 @@ double moment_bytes(const Optimizer& optimizer, UpdatedPart part) {
          (part == UpdatedPart::end_of_network ? optimizer.more_at_ends : 0);
 }
 
-// Without a master copy the weight is its own.
+// Without a master copy the update reads and writes the weight itself.
 double update_bytes(const Optimizer& optimizer, UpdatedPart part, const PrecisionRecipe& precision,
                     double gradient_bytes) {
   const double master = precision.master_weight_bytes;

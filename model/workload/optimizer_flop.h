@@ -14,7 +14,8 @@ struct UpdateFlop {
   double experts = 0;  // routed experts
 };
 
-// Of one layer, all of its matrices whole; 0 for an optimizer that works element by element.
+// FLOP of the update of one whole layer, not of a shard; 0 if the optimizer works element by
+// element.
 UpdateFlop update_flop(const Optimizer& optimizer, const Transformer& model, LayerKind kind);
 
 }  // namespace trainyard

@@ -6,16 +6,17 @@
 namespace trainyard {
 namespace {
 
-// Block-scaled formats carry their scales: mxfp8 one e8m0 byte for 32 elements (OCP MX 1.0), nvfp4
-// one e4m3 byte for 16.
+// Bytes per element of the block-scaled formats, scales included: mxfp8 has one e8m0 byte for 32
+// elements (OCP MX 1.0), nvfp4 one e4m3 byte for 16.
 constexpr int kMxfp8Block = 32;
 constexpr int kNvfp4Block = 16;
 constexpr double kMxfp8Bytes = 1 + 1.0 / kMxfp8Block;
 constexpr double kNvfp4Bytes = 0.5 + 1.0 / kNvfp4Block;
 
 // A cast reads the 16-bit element and writes it twice, by rows for the forward GEMM and by columns
-// for the weight gradient. A scale for the whole tensor (fp8 current scaling, nvfp4) needs the
-// largest magnitude first: one more read. Blocks of mxfp8 are scaled as they are read.
+// for the weight gradient. One scale for the whole tensor (fp8 current scaling, nvfp4) needs the
+// largest magnitude first, which is one more read. mxfp8 finds the scales of its blocks as it reads
+// them.
 constexpr double kRead = 2;
 
 constexpr std::array<std::string_view, kDtypes> kDtypeNames = {"fp32", "fp16", "bf16", "fp8",

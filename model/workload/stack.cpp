@@ -5,7 +5,7 @@
 namespace trainyard {
 namespace {
 
-// Months since the year 2000 of "25.04…"; nothing where it does not start so.
+// Months since the year 2000 of a text that begins as "25.04"; nothing if it does not begin so.
 std::optional<int> month_of(std::string_view release) {
   int year = 0;
   int month = 0;

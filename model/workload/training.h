@@ -17,14 +17,14 @@ struct Training {
   PrecisionRecipe precision;
   Optimizer optimizer;
   Stack stack;
-  std::string release;  // of the stack; empty: not said
-  double tokens = 0;    // of the whole run; 0: not said
+  std::string release;  // of the stack, "25.04…"; empty: not given
+  double tokens = 0;    // of the whole run; 0: not given
 };
 
-// Bytes of an element of the gradient that is kept for the optimizer, and as it is reduced over
-// data parallelism: the stack's, which says them of mixed precision. Weights without a master copy
-// are what the optimizer updates, and autograd gives their gradients their own dtype (PyTorch; pure
-// fp32 is 4 + 4 + 8 = 16 bytes a parameter).
+// Bytes of a gradient element as it is kept for the optimizer (kept_gradient_bytes) and as it is
+// reduced over data parallelism (reduced_gradient_bytes). Both are the stack's figures, which are
+// for mixed precision. Without a master copy autograd gives a gradient the dtype of its weight
+// (PyTorch), so it has at least that size: pure fp32 is 4 + 4 + 8 = 16 bytes a parameter.
 inline double with_master_or_weights(const Training& training, double of_stack) {
   if (training.precision.master_weight_bytes > 0) return of_stack;
   return std::max(of_stack, training.precision.weight_bytes);
@@ -36,21 +36,22 @@ inline double reduced_gradient_bytes(const Training& training) {
   return with_master_or_weights(training, training.stack.reduction_bytes);
 }
 
-// Of an element of a gradient that a rank has whole only until it is scattered (ZeRO 2 and 3). Of
-// two units' that are there at a time one is made, in the weights' dtype, and one goes out, copied
-// to that of the reduction (PyTorch, FSDP2: foreach_reduce): the mean of both.
+// Bytes of an element of an unsharded gradient, which exists only until it is reduce-scattered
+// (ZeRO 2 and 3). Gradients of two units exist at a time: one is being made, in the dtype of the
+// weights; the other is on its way, copied to the dtype of the reduction (PyTorch, FSDP2:
+// foreach_reduce). This is the mean of the two.
 inline double whole_gradient_bytes(const Training& training) {
   return (training.precision.weight_bytes + reduced_gradient_bytes(training)) / 2;
 }
 
-// Memory held for a logit at its peak, on each of so many tensor-parallel ranks.
+// Bytes held for each logit at the peak of memory, on each of `tensor_parallel` ranks.
 inline double saved_logit_bytes(const Stack& stack, int tensor_parallel) {
   const bool parallel = tensor_parallel > 1 && stack.parallel_logit_bytes > 0;
   return parallel ? stack.parallel_logit_bytes : stack.saved_logit_bytes;
 }
 
-// Of the memory that a stack holds for a logit, the part that is its gradient: what the head's
-// weight gradient reads, when the logits and all copies of them are gone.
+// The part of saved_logit_bytes that is the logit's gradient. The head's weight gradient reads it
+// when the logits and all copies of them are gone.
 inline double logit_gradient_bytes(const Training& training) {
   return std::min(training.precision.activation_bytes, training.stack.saved_logit_bytes / 2);
 }

@@ -14,8 +14,9 @@ namespace trainyard {
 
 enum class Norm { rms_norm, layer_norm };
 
-// Multi-head latent attention. Queries and keys have nope_head_dim + rope_head_dim elements a head,
-// values value_head_dim; keys and values are rebuilt from a latent vector of kv_rank elements.
+// Multi-head latent attention: keys and values are rebuilt from a latent vector of kv_rank
+// elements. Queries and keys have nope_head_dim + rope_head_dim elements a head, values
+// value_head_dim.
 struct LatentAttention {
   int query_rank = 0;  // 0: the query is projected directly (DeepSeek-V2-Lite, Moonlight)
   int kv_rank = 0;
@@ -58,8 +59,9 @@ struct Transformer {
   int dense_layers = 0;  // leading layers with the dense MLP
   int moe_every = 1;     // beyond them, layer i (0-based) is MoE when (i + 1) % moe_every == 0
 
-  // Beside `layers`: each predicts one token further on, from the hidden state of the one before
-  // it and the embedding of the token that was to be predicted there.
+  // MTP layers, not counted in `layers`. Each predicts one token further ahead than the layer
+  // before it, from that layer's hidden state and the embedding of the token that it was to
+  // predict.
   int mtp_layers = 0;
 };
 
@@ -67,16 +69,16 @@ struct Transformer {
 struct LayerKind {
   bool moe = false;
   bool sliding = false;
-  bool mtp = false;  // and what joins state and embedding before it; else as the last layer
+  bool mtp = false;  // an MTP layer: the last layer's kind, and the projection of its two inputs
   friend bool operator==(LayerKind, LayerKind) = default;
 };
 inline constexpr int kLayerKinds = 5;
-inline constexpr int kMtpKind = 4;  // one network has MTP layers of one kind
+inline constexpr int kMtpKind = 4;  // all MTP layers of a network are of one kind
 constexpr int index_of(LayerKind kind) {
   return kind.mtp ? kMtpKind : (kind.moe ? 2 : 0) + (kind.sliding ? 1 : 0);
 }
 
-// MTP layers are those behind the last. Requires: 0 <= layer < layers + mtp_layers.
+// The kind of a layer; MTP layers follow layer L − 1. Requires: 0 <= layer < layers + mtp_layers.
 LayerKind layer_kind(const Transformer& model, int layer);
 LayerKind mtp_kind(const Transformer& model);
 inline LayerKind layer_kind_at(const Transformer& model, int index) {
@@ -84,7 +86,7 @@ inline LayerKind layer_kind_at(const Transformer& model, int index) {
 }
 inline int layers_with_mtp(const Transformer& model) { return model.layers + model.mtp_layers; }
 
-// Whether the last stage of a pipeline needs the embedding too.
+// Whether the last stage of a pipeline needs the embedding too: for a tied head or for MTP layers.
 inline bool shares_embedding(const Transformer& model) {
   return model.tied_embeddings || model.mtp_layers > 0;
 }
@@ -102,9 +104,9 @@ struct LayerParameters {
   double attention_sharded = 0;  // QKV (query part), output, MLA up-projections, sinks: 1/t each
   double kv_sharded = 0;      // key and value projections: 1/t, or replicated t/g-fold when g < t
   double mlp_sharded = 0;     // dense MLP and shared experts: 1/t
-  double mtp_projection = 0;  // from state and embedding, 2h × h: 1/t
+  double mtp_projection = 0;  // of state and embedding, 2h × h: 1/t
   double experts = 0;         // routed experts, all E: 1/(e·e_t)
-  double expert_biases = 0;   // of their row-parallel projections: 1/e
+  double expert_biases = 0;   // of the experts' row-parallel projections: 1/e
   double replicated = 0;      // norms, router, row-parallel biases, MLA down-projections, …
   double router = 0;          // the part of `replicated` that is the router
   double total() const {
@@ -125,8 +127,8 @@ struct EndParameters {
 };
 EndParameters end_parameters(const Transformer& model, std::int64_t sequence_length);
 
-// All parameters, and those that take part in the forward pass of one token (k of the E experts;
-// embedding and head counted). Handbook §2.
+// The number of parameters, and of active parameters: those that take part in the forward pass of
+// one token (k of the E experts; embedding and head counted). Handbook §2.
 double parameter_count(const Transformer& model, std::int64_t sequence_length);
 double active_parameter_count(const Transformer& model, std::int64_t sequence_length);
 
