@@ -21,9 +21,9 @@ using FormKey = std::pair<bool, int>;
 FormKey key_of(const AttentionRates& rates) { return {rates.sliding, rates.head_dim}; }
 using SampleGroup = std::vector<const AttentionSample*>;
 
-constexpr std::size_t kMostAttentionRows = 3000;  // of a group that the form is fitted to
-constexpr double kLongSequence = 512;             // shorter ones count half: training is longer
-constexpr double kUsualWindowTiles = 2;           // held towards it: few rows tell
+constexpr std::size_t kMostAttentionRows = 3000;  // of a group, to which the form is fitted
+constexpr double kLongSequence = 512;    // shorter rows count half: training uses longer ones
+constexpr double kUsualWindowTiles = 2;  // window_tiles is pulled to it: few rows determine it
 constexpr std::array<int, 3> kRowTiles = {16, 64, 128};
 
 // The form's parameters in the order of the least squares.
@@ -50,7 +50,7 @@ double weight_of(const AttentionSample& sample) {
   return sample.shape.queries >= kLongSequence ? 1.0 : 0.5;
 }
 
-// The rate that the best rows attain of the arithmetic that masking leaves.
+// The rate that the best rows (top 2 %) attain, counting only unmasked arithmetic.
 double best_rate(const Device& device, const SampleGroup& group) {
   std::vector<double> rates;
   for (const AttentionSample* sample : group) {
@@ -162,7 +162,7 @@ Expected<void> fit_attention(Device& device, const std::vector<AttentionSample>&
     progress(static_cast<double>(fitted.size()) / static_cast<double>(groups.size()));
   }
   std::vector<AttentionRates>& rates = device.rates.attention;
-  // A table of one head dimension alone says nothing of the device's others.
+  // Rates of head dimensions that the table does not measure stay.
   std::erase_if(rates, [&](const AttentionRates& known) { return groups.contains(key_of(known)); });
   std::ranges::move(fitted, std::back_inserter(rates));
   std::ranges::sort(rates, {}, key_of);

@@ -1,7 +1,7 @@
-// Fits the attention parameters of a device to measured context-phase kernels
-// (model/cost/kernels/attention.h): for each head dimension, with and without a window, robust
-// least squares on log(predicted / measured) from several starts and tile heights, then a smooth
-// residual. Deterministic.
+// Fits a device's attention parameters to measured context-phase kernels
+// (model/cost/kernels/attention.h). Each head dimension, with and without a window, has a fit of
+// its own: robust least squares on log(predicted / measured) from several starts and tile heights,
+// then a smooth residual. Deterministic.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace trainyard {
 
-// Of a head dimension; with fewer rows it is not fitted.
+// The fewest rows for which a head dimension is fitted.
 inline constexpr std::size_t kLeastAttentionSamples = 20;
 
 // Replaces the device's attention rates. `progress` is called with the fraction done.

@@ -16,8 +16,8 @@ namespace {
 
 using CurveKey = std::pair<CollectiveOperation, int>;
 
-constexpr std::size_t kLeastCurveSamples = 5;  // of a curve
-constexpr double kWild = 2;  // beyond what neighbours allow; rows of the tables stay within 1.6
+constexpr std::size_t kLeastCurveSamples = 5;
+constexpr double kWild = 2;  // factor beyond what neighbours allow; table rows stay within 1.6
 constexpr int kFour = 4;
 constexpr double kSlowPath = 1.0 / 3;
 constexpr Seconds kStepLatency(3e-6);  // of the formulas, where a device has no curve
@@ -54,7 +54,7 @@ CollectiveCurve fit_form(const CurveKey& key, const std::vector<TimedPoint>& poi
           {}};
 }
 
-// The curve among its own number of devices.
+// The time that the curve gives for its own number of devices.
 double time_of(const CollectiveCurve& curve, double bytes) {
   const std::array<double, 3> p = {curve.latency.value(), 1 / curve.bandwidth.value(), curve.root};
   const double rest =
@@ -72,8 +72,8 @@ bool rises(const CollectiveCurve& curve) {
   return true;
 }
 
-// The nearest times in the logarithm that never fall with the size: neighbours that do are pooled
-// (Barlow et al. 1972). Requires: ascending sizes.
+// The closest times, in the logarithm, that never fall with the size: neighbouring times that do
+// are pooled into their mean (Barlow et al. 1972). Requires: ascending sizes.
 std::vector<TimedPoint> rising(const std::vector<TimedPoint>& points) {
   struct Pool {
     double sum;
@@ -117,9 +117,9 @@ void fit_rest(CollectiveCurve& curve, const std::vector<TimedPoint>& points) {
   }
 }
 
-// What the neighbours allow a time to be: not below those of smaller messages nor above those of
-// larger ones, and above the smaller ones by no more than the bytes. Of four, the second and the
-// third word count, so that one wild neighbour says nothing.
+// The range of times that the neighbours allow: not below those of smaller messages nor above those
+// of larger ones, and above the smaller ones by at most the ratio of the bytes. Of four neighbours'
+// limits the second and the third count, so that one wild neighbour has no effect.
 struct Allowed {
   double least, most;
 };
@@ -137,8 +137,8 @@ Allowed allowed_at(const std::vector<TimedPoint>& points, std::size_t at) {
   return {least[1], most[2]};
 }
 
-// Without the times that are wild beside their neighbours. The form's ends and the pools of rising
-// times would follow one, whatever the loss of the fit.
+// Leaves out the times that are wild beside their neighbours. The ends of the form and the pools of
+// rising times would follow them, whatever the loss of the fit.
 std::vector<TimedPoint> tame(const std::vector<TimedPoint>& points) {
   std::vector<TimedPoint> kept;
   for (std::size_t i = 0; i < points.size(); ++i) {
@@ -171,12 +171,13 @@ double moving(const CollectiveCurve& curve, double bytes) {
   return time_of(curve, bytes) - curve.latency.value();
 }
 
-// The bytes' part of a ring among very many, from 2 and 8: it is straight in 1/n.
+// The part of a ring's time that moves bytes, for very many devices, extrapolated from 2 and 8: it
+// is linear in 1/n.
 double endless(const CollectiveCurve& two, const CollectiveCurve& eight, double bytes) {
   return (8 * moving(eight, bytes) - 2 * moving(two, bytes)) / 6;
 }
 
-// Among four by the ring: half way from two to very many, in 1/n.
+// The all-reduce of four devices by a ring: half way from two to very many devices, in 1/n.
 std::optional<CollectiveCurve> ring_all_reduce(const Curves& curves,
                                                const std::vector<TimedPoint>& sizes) {
   using enum CollectiveOperation;
@@ -201,7 +202,7 @@ std::optional<CollectiveCurve> ring_all_reduce(const Curves& curves,
   return fit_curve({all_reduce, kFour}, points);
 }
 
-// Eight are not on one side of the host.
+// Whether eight devices are not on one side of the host.
 bool on_a_slow_path(const CollectiveCurve& two, const CollectiveCurve& eight) {
   const double share_of_eight = 7.0 / 8 * eight.bandwidth.value();
   return share_of_eight < kSlowPath * two.bandwidth.value() / 2;
@@ -260,7 +261,7 @@ Expected<void> fit_collectives(Device& device, const std::vector<CollectiveSampl
     progress(static_cast<double>(curves.size()) / static_cast<double>(points.size()));
   }
   derive_four(curves, points);
-  // A table of one group alone says nothing of the device's others.
+  // Curves of the device that the table does not measure stay.
   std::erase_if(device.collectives, [&](const CollectiveCurve& curve) {
     return curves.contains({curve.operation, curve.gpus});
   });

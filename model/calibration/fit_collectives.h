@@ -1,13 +1,13 @@
 // Fits a device's collectives inside one NVLink domain to measured curves: latency, bandwidth and
 // the √S term of each operation and number of devices (handbook §6), then a smooth residual over
-// the size that leaves time rising with it. A row twice off what its neighbours allow is left
-// out. Deterministic.
+// the size, shrunk until time rises with the size. A row is left out if it is more than a factor of
+// two outside what its neighbours allow. Deterministic.
 //
-// Two curves at four devices are derived, where 2 and 8 are measured and 4 is not. The all-reduce:
-// NCCL reduces in the switch only among more than four (github.com/NVIDIA/nccl issue 1455), so four
-// run the ring whose steps the all-gather and the reduce-scatter show. And where eight attain less
-// than a third of what two do, eight are not on one side of the host (PCIe across sockets): four
-// follow the two.
+// If 2 and 8 devices are measured and 4 are not, two kinds of curves for 4 are derived. The
+// all-reduce: NCCL reduces in the switch only among more than four (github.com/NVIDIA/nccl issue
+// 1455), so four run the ring, whose steps the curves of all-gather and reduce-scatter show. And
+// any operation whose bandwidth on eight devices is less than a third of that on two: eight devices
+// are then not on one side of the host (PCIe across sockets), and four follow the two.
 #pragma once
 
 #include <functional>
@@ -19,7 +19,8 @@
 
 namespace trainyard {
 
-// Time among the devices of one domain by the device's curves, else by the algorithms' formulas.
+// Predicted time of a sample in one domain, by the device's curves, else by the algorithms'
+// formulas.
 Seconds collective_sample_time(const Device& device, const CollectiveSample& sample);
 
 // Replaces the curves of the operations that have samples. `progress` is called with the fraction

@@ -13,8 +13,8 @@ namespace trainyard {
 namespace {
 
 constexpr std::size_t kLeastExpertSamples = 50;
-constexpr std::size_t kMostExpertRows = 4000;  // that the form is fitted to
-constexpr double kMostOfPeak = 0.89;           // what balanced rows reach of the datasheet's peak
+constexpr std::size_t kMostExpertRows = 4000;  // to which the form is fitted
+constexpr double kMostOfPeak = 0.89;  // share of the datasheet's peak that balanced rows reach
 constexpr std::size_t kExpertParameters = 10;
 
 // Nemotron 3's experts have a squared ReLU and no gate (their published configs).

@@ -1,7 +1,7 @@
-// Fits the expert parameters of a device to measured blocks of routed experts
+// Fits a device's expert parameters to measured blocks of routed experts
 // (model/cost/kernels/experts.h): robust least squares on log(predicted / measured) from several
-// starts, then a smooth residual. Rows where a library chose a bad kernel (2–4 times slower than
-// the same shape beside it) are outliers to both. Deterministic.
+// starts, then a smooth residual. Both treat as outliers the rows where a library chose a bad
+// kernel (2–4 times slower than neighbouring shapes). Deterministic.
 #pragma once
 
 #include <functional>
@@ -14,10 +14,10 @@
 
 namespace trainyard {
 
-// The block that a row of the tables is.
+// The block of routed experts that a row of the tables measured.
 ExpertBlock expert_block(const ExpertSample& sample);
 
-// Replaces the device's expert rates. `progress` is called with the fraction done.
+// Replaces the device's expert rates. `progress` is called with the fraction that is done.
 Expected<void> fit_experts(Device& device, const std::vector<ExpertSample>& samples,
                            const std::function<void(double)>& progress);
 

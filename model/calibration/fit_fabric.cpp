@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kLeastFabricSamples = 4;
 constexpr std::size_t kSamplesOfTwoProtocols = 12;
-constexpr double kSpanOfTwoProtocols = 1024;  // of the sizes
+constexpr double kSpanOfTwoProtocols = 1024;  // largest size over smallest
 
 constexpr ParameterBounds kStep = {1e-6, 1e-3, true};
 constexpr ParameterBounds kShare = {0.02, 1, true};
@@ -26,7 +26,7 @@ bool tells_protocols_apart(const std::vector<FabricSample>& samples) {
          most.bytes / least.bytes >= kSpanOfTwoProtocols;
 }
 
-// α and share of the bulk protocol, then of the one for small messages.
+// `parameters`: α and share of the bulk protocol, then those of the protocol for small messages.
 void set_figures(std::span<const double> parameters, InterNode& inter) {
   const bool two = parameters.size() > 2;
   inter.latency = Seconds(parameters[0]);

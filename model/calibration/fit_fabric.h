@@ -1,8 +1,8 @@
-// Fits what a fabric attains between nodes to measured collectives over whole nodes: α of a step,
-// and the attained share of the NICs' sum, and the same of a protocol for small messages where the
-// sizes span enough to tell the two apart (model/cluster/cluster.h). They hold for any operation
-// and any number of nodes: the algorithms' formulas bring in the rest, so that a fit on two nodes
-// speaks of sixteen. Deterministic.
+// Fits what a fabric attains between nodes to measured collectives over whole nodes: α of a step
+// and the attained share of the NICs' total bandwidth; and the same two for a protocol for small
+// messages if the sizes span enough to tell the protocols apart (model/cluster/cluster.h). The
+// figures hold for any operation and number of nodes, because the algorithms' formulas supply the
+// rest: a fit on two nodes predicts sixteen. Deterministic.
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ struct FabricSample {
   Seconds time;
 };
 
-// On clusters of such nodes; `algorithm`: the one that ran, where it is known, else empty.
+// `cluster` gives the nodes and the fabric; `algorithm` is the one that ran, or empty if unknown.
 struct FabricProblem {
   Cluster cluster;
   std::string algorithm;
@@ -30,7 +30,7 @@ struct FabricProblem {
 
 Seconds fabric_sample_time(const FabricProblem& problem, const FabricSample& sample);
 
-// `cluster.inter` with these figures fitted. An error for fewer than four samples.
+// Returns `cluster.inter` with the fitted figures; an error for fewer than four samples.
 Expected<InterNode> fit_fabric(const FabricProblem& problem,
                                const std::vector<FabricSample>& samples);
 

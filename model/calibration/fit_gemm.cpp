@@ -50,7 +50,7 @@ bool is_large(const GemmSample& sample) {
   return gemm_flop(sample.shape).value() >= kLargeGemmFlop;
 }
 
-// Rows of one weight matrix.
+// A key that is the same for all rows with one weight matrix [k×n].
 std::uint64_t weight_shape(const GemmShape& g) {
   return static_cast<std::uint64_t>(g.n) << 24U | static_cast<std::uint64_t>(g.k);
 }

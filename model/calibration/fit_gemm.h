@@ -1,7 +1,7 @@
-// Fits the GEMM parameters of a device to measured kernels (model/cost/kernels/gemm.h), a dtype at
-// a time: robust least squares on log(predicted / measured) from several starts. Rows in fp8 that
-// carry the cast of the activation have its cost fitted beside the GEMM's and kept out of it.
-// Requires: all rows of a dtype do, or none. Deterministic.
+// Fits a device's GEMM parameters to measured kernels (model/cost/kernels/gemm.h), one dtype at a
+// time: robust least squares on log(predicted / measured) from several starts. If fp8 rows include
+// the cast of the activation, its cost is fitted as a term of its own beside the GEMM's.
+// Deterministic. Requires: all rows of a dtype include the cast, or none does.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@
 
 namespace trainyard {
 
-// What the table's row takes by the device's parameters: the GEMM, in fp8 with the cast.
+// Predicted time of a sample by the device's parameters: the GEMM, and the cast if the row has it.
 Seconds gemm_sample_time(const Device& device, const GemmSample& sample);
 
 // Replaces the GEMM rates of every dtype that has samples; fp16 follows bf16. `progress` is called

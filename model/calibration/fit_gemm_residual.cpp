@@ -22,9 +22,9 @@ using Knots = std::vector<std::vector<double>>;  // of m, of n, of k
 constexpr double kLossScale = 0.05;  // residuals beyond it pull like absolute values
 constexpr int kShapeReweightings = 4;
 constexpr int kFolds = 4;
-constexpr double kPull = 0.02;  // of a node to 0, over the weight of a second difference
-constexpr double kSlope = 0.3;  // of a first difference, likewise
-constexpr std::array<double, 6> kStrengths = {0.01, 0.03, 0.1, 0.3, 1, 3};  // rows a difference
+constexpr double kPull = 0.02;  // weight of a node's pull to 0, over that of a second difference
+constexpr double kSlope = 0.3;  // weight of a first difference, likewise
+constexpr std::array<double, 6> kStrengths = {0.01, 0.03, 0.1, 0.3, 1, 3};  // that are tried
 constexpr std::size_t kFewestGroups = 20;
 
 struct PlacedRow {
@@ -34,14 +34,14 @@ struct PlacedRow {
   int fold = 0;
 };
 
-// What a second difference weighs against a row.
+// The weight of a second difference over that of a row, for small and for large GEMMs.
 struct Strengths {
   double small = 0, large = 0;
 };
 
 bool is_large(const GemmShape& shape) { return gemm_flop(shape).value() >= kLargeGemmFlop; }
 
-// A knot an octave, around all rows.
+// Knots one octave apart that enclose all rows.
 Knots knots_around(const std::vector<GemmResidualRow>& rows) {
   Knots knots(3);
   for (std::size_t axis = 0; axis < 3; ++axis) {
@@ -88,7 +88,7 @@ void add_square(const std::array<Index, N>& nodes, const std::array<double, N>& 
   }
 }
 
-// The pull to 0, and first and second differences along each axis.
+// The terms of the regularisation: the pull to 0, and first and second differences along each axis.
 std::vector<Triplet> smoothness(const Knots& knots, const Strengths& strengths) {
   std::vector<Triplet> terms;
   for (Index node = 0; node < nodes_of(knots); ++node) {
@@ -150,7 +150,7 @@ int fold_of(std::uint64_t group) {
   return static_cast<int>((group * 0x9E3779B97F4A7C15U >> 33U) % kFolds);
 }
 
-// Σ |error| over the rows of each fold, by a grid fitted to the others.
+// Σ |error| over all rows, each predicted by a grid that was fitted to the other folds.
 Strengths validated_error(const Knots& knots, const std::vector<PlacedRow>& rows, double strength) {
   Strengths error;
   for (int fold = 0; fold < kFolds; ++fold) {

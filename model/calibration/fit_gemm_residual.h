@@ -1,7 +1,7 @@
 // Fits the smooth correction of the GEMM model (model/residual_grid.h): regularised robust
-// regression of ln(measured / model) on the grid. Neighbouring nodes are held together and every
-// node to 0, so that noise is averaged and nodes without data stay near 0; how strongly is chosen
-// by cross-validation over groups of rows. Deterministic.
+// regression of ln(measured / model) on the grid. The regularisation pulls neighbouring nodes
+// together and every node to 0, so that noise averages out and nodes without data stay near 0.
+// Cross-validation over groups of rows chooses its strength. Deterministic.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct GemmResidualRow {
   std::uint64_t group = 0;  // rows that cross-validation holds back together
 };
 
-// An empty grid when there are too few groups to validate on.
+// Returns an empty grid if there are too few groups for cross-validation.
 ResidualGrid fit_gemm_residual(const std::vector<GemmResidualRow>& rows);
 
 }  // namespace trainyard

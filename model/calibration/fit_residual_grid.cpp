@@ -13,10 +13,10 @@ using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
 constexpr int kReweightings = 8;
-constexpr double kSlopeShare = 0.1;       // first differences are held too, this much less
-constexpr double kLargestExponent = 1.5;  // of the weight of a row that is slower than its like
+constexpr double kSlopeShare = 0.1;       // weight of first differences over second differences
+constexpr double kLargestExponent = 1.5;  // bound of the exponent that lowers a slow row's weight
 
-// One difference of neighbours along an axis: its values and their factors.
+// Adds the squared difference Σ factorᵢ · value(atᵢ) of neighbours along an axis to the matrix.
 void add_penalty(MatrixXd& matrix, std::span<const Index> at, std::span<const double> factor,
                  double weight) {
   for (std::size_t i = 0; i < at.size(); ++i) {

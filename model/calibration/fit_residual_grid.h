@@ -1,7 +1,7 @@
-// Fits a residual grid (model/residual_grid.h) to what a closed form leaves: penalised least
-// squares (P-splines of first degree, Eilers & Marx 1996) with a robust loss, so that a smooth
-// function is found where there are data, nothing where there are none, and single rows do not
-// matter. Deterministic. The normal equations are dense: meant for up to about a thousand values.
+// Fits a residual grid (model/residual_grid.h) to the residuals of a closed form by penalised least
+// squares (P-splines of first degree, Eilers & Marx 1996) with a robust loss. It finds a smooth
+// function where there are data, tends to 0 where there are none, and single rows matter little.
+// Deterministic. The normal equations are dense: meant for up to about a thousand grid values.
 #pragma once
 
 #include <vector>
@@ -10,22 +10,23 @@
 
 namespace trainyard {
 
-// ln(measured / form) at points of `axes` coordinates each, one after the other.
+// Samples of ln(measured / form); `coordinates` holds the points one after the other, one
+// coordinate for each axis.
 struct ResidualSamples {
   std::vector<double> coordinates;
   std::vector<double> residuals;
 };
 
 struct ResidualFitOptions {
-  std::vector<double> smoothness;  // an axis each: weight of the squared second differences
-  double ridge = 0.05;             // pull of every value to nothing
+  std::vector<double> smoothness;  // [axis]: weight of the squared second differences
+  double ridge = 0.05;             // weight of each squared value: pulls values to 0
   double loss_scale = 0.08;        // residuals far beyond it count by their absolute value
-  // Whether the error that counts is relative to the measured time (what scores print): then a row
-  // that is slower than its like pulls less than one that is as much faster.
+  // Whether the error to minimise is relative to the measured time, as scores are printed. A row
+  // that is slower than its like then counts less than one that is as much faster.
   bool relative_to_measured = false;
 };
 
-// Requires: one smoothness an axis; coordinates for every residual.
+// Requires: one smoothness for each axis; a point for each residual.
 ResidualGrid fit_residual_grid(std::vector<std::vector<double>> knots,
                                const ResidualSamples& samples, const ResidualFitOptions& options);
 

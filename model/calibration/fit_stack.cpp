@@ -12,13 +12,13 @@
 namespace trainyard {
 namespace {
 
-using Point = Eigen::VectorXd;  // prior deviations, in spreads
+using Point = Eigen::VectorXd;  // deviations of the parameters from their priors, in spreads
 
 constexpr double kNoise = 0.03;       // of ln(predicted / measured) where the model is right
-constexpr double kDetermined = 1;     // curvature of the loss beside that of the prior
+constexpr double kDetermined = 1;     // least curvature of the runs' loss; that of the prior is 1
 constexpr int kMostIterations = 40;   // of Levenberg-Marquardt
-constexpr double kDerivative = 0.02;  // spreads
-constexpr double kFirstStep = 0.5;    // of the compass search, spreads
+constexpr double kDerivative = 0.02;  // step of the numeric derivative, in spreads
+constexpr double kFirstStep = 0.5;    // of the compass search, in spreads
 constexpr double kLastStep = 0.5e-3;
 
 double value_at(const StackParameter& parameter, double deviation) {
@@ -94,7 +94,7 @@ class StackProblem {
   Estimate scratch_;
 };
 
-// Gauss-Newton's view of the loss at a point: gradient and curvature of the runs' part.
+// Gauss-Newton's approximation of the loss at a point: gradient and curvature of the runs' part.
 struct Quadratic {
   Eigen::VectorXd gradient;
   Eigen::MatrixXd curvature;
@@ -144,7 +144,7 @@ Point levenberg_marquardt(StackProblem& problem, Point point) {
   return point;
 }
 
-// One parameter at a time, both ways, with halved steps when none helps.
+// Tries a step of each parameter in turn, up and down; if none helps, halves the step.
 Point compass_search(StackProblem& problem, Point point) {
   double loss = problem.loss(point);
   for (double step = kFirstStep; step > kLastStep;) {
@@ -199,14 +199,14 @@ Stack with_parameters(Stack stack, const StackFit& fit) {
 
 namespace {
 
-// Of one generation: without a flash kernel all are Megatron-LM's of 2021 and 2022; with one those
-// whose kernels are fused alike.
+// Whether two stacks are of one generation: all those without a flash kernel are Megatron-LM's of
+// 2021 and 2022; those with one are related if both fuse gradient accumulation or neither does.
 bool related(const Stack& a, const Stack& b) {
   return a.flash_attention == b.flash_attention &&
          (!a.flash_attention || a.gradient_accumulation_fused == b.gradient_accumulation_fused);
 }
 
-// What is left to fit a stack on without a source.
+// The runs that are left to fit a stack on when those of a source are left out.
 struct Evidence {
   std::vector<MeasuredRun> runs;
   bool pooled = false;

@@ -13,11 +13,11 @@ namespace {
 struct Residual {
   std::string source, stack;
   bool experts = false;
-  double widening = 1;  // of the prediction beyond the runs it was made from
+  double widening = 1;  // factor by which the prediction left the runs it was made from
   double size = 0;
 };
 
-// How far a prediction without the run's own source leaves the runs it is made from.
+// The widening of a prediction that is made without the runs of this run's source.
 double held_out_widening(std::span<const MeasuredRun> runs, const MeasuredRun& run) {
   const StackEvidence evidence = evidence_of(runs, run.stack().name, run.source);
   if (evidence.runs == 0) return kUnseenStack * run.job.job.cluster.device.interval_widening;
@@ -44,8 +44,8 @@ std::vector<Residual> residuals_of(std::span<const MeasuredRun> runs,
   return residuals;
 }
 
-// Residuals of dense or expert runs without one source, as `stack` weighs them: a source as the
-// root of its number of runs.
+// The residuals of dense runs, or of runs with experts, without one source, with their weights for
+// `stack`. A source weighs the square root of its number of runs.
 struct Weighed {
   std::vector<double> sizes, weights;
 };
@@ -68,7 +68,7 @@ IntervalFit fit_without(std::span<const Residual> residuals, const std::string& 
   IntervalFit fit{.stack = stack, .moe = Stack{}.interval_moe};
   const Weighed dense = weighed(residuals, stack, without_source, false);
   const Weighed experts = weighed(residuals, stack, without_source, true);
-  if (dense.sizes.empty()) {  // the default of a stack that no document gives one
+  if (dense.sizes.empty()) {  // nothing to fit to: the default of a stack
     fit.width = std::log(Stack{}.interval_high);
     return fit;
   }

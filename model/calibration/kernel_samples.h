@@ -1,5 +1,5 @@
-// Measured kernels as values: what ran, and how long it took. Rows of the operator tables
-// (scenarios/kernels/tables.h reads them); fits and scores take lists of one family.
+// Measured kernels as values: what ran and how long it took. They are rows of the operator tables
+// (scenarios/kernels/tables.h reads them). Fits and scores take lists of one kind.
 #pragma once
 
 #include <variant>
@@ -16,24 +16,24 @@ struct GemmSample {
   Dtype dtype = Dtype::bf16;
   GemmShape shape;
   Seconds time;
-  bool with_cast = true;  // of the activation [m×k]: the time includes it where it is in fp8
+  bool with_cast = true;  // in fp8: `time` includes the cast of the activation [m×k]
 };
 
-// Causal attention, forward. A window is in `shape.keys`, with `shape.sliding`.
+// Causal attention, forward. With a window `shape.sliding` is true and `shape.keys` is the window.
 struct AttentionSample {
   Dtype dtype = Dtype::bf16;
   AttentionShape shape;
   Seconds time;
 };
 
-// The routed experts of one layer: both GEMMs, activation and permutation. `tokens` is of the whole
-// expert-parallel group; the time is the slowest rank's.
+// The routed experts of one layer: both GEMMs, activation and permutation. `tokens` are those of
+// the whole expert-parallel group; `time` is that of the slowest rank.
 struct ExpertSample {
   Dtype dtype = Dtype::bf16;
   double tokens = 0, hidden = 0, ffn = 0;
   int experts_per_token = 1, experts = 1;
   int tensor_parallel = 1, expert_parallel = 1;
-  double skew = 0;  // exponent of the power law that tokens are routed by; 0: balanced
+  double skew = 0;  // exponent of the power law by which tokens choose experts; 0: balanced
   Seconds time;
 };
 

@@ -20,7 +20,8 @@ constexpr double kFirstDamping = 1e-3;
 constexpr double kLeastDamping = 1e-12;
 constexpr double kMostDamping = 1e12;
 
-// The problem in the coordinates of its steps: logarithms where a parameter has them.
+// The problem in the coordinates in which steps are taken: logarithms of the parameters that ask
+// for it.
 class Problem {
  public:
   Problem(const ResidualFunction& function, std::size_t count,
@@ -58,7 +59,7 @@ class Problem {
     const double s2 = scale_ * scale_;
     return (2 * s2 * ((1 + r.array().square() / s2).sqrt() - 1)).sum();
   }
-  // √ρ′: what rows of the Gauss–Newton system are multiplied by.
+  // √ρ′: the factor of each row of the Gauss–Newton system.
   VectorXd row_weights(const VectorXd& r) const {
     return (1 + r.array().square() / (scale_ * scale_)).pow(-0.25);
   }
@@ -125,7 +126,7 @@ struct Descent {
   double cost = 0;
 };
 
-// The first step that lowers the cost, less damped after success; false: there is none.
+// Takes the first step that lowers the cost; lowers the damping after it. False: no step does.
 bool improve(const Problem& problem, Descent& state, double& damping) {
   const NormalEquations equations = normal_equations(problem, state.x, state.r);
   for (; damping <= kMostDamping; damping *= 4) {

@@ -13,7 +13,8 @@ struct Weighted {
   double value = 0, weight = 0;
 };
 
-// Half of the weight is at or below it. Requires: not empty, positive weights. Reorders.
+// A value such that half of the weight is at or below it. Requires: not empty, positive weights.
+// Reorders the rows.
 double weighted_median(std::span<Weighted> rows) {
   double half = 0;
   for (const Weighted& row : rows) half += row.weight / 2;
@@ -33,8 +34,9 @@ double weighted_median(std::span<Weighted> rows) {
   return rows.front().value;
 }
 
-// |launch + s · ideal − measured| / measured is ideal / measured times the distance of s from
-// (measured − launch) / ideal: the best s is their weighted median.
+// The best slowdown s for a given launch. The error of a row, |launch + s · ideal − measured| /
+// measured, is ideal / measured times the distance of s from (measured − launch) / ideal, so the
+// best s is the weighted median of these.
 RoofBaseline best_for_launch(Seconds launch, std::span<const RoofSample> samples,
                              std::vector<Weighted>& scratch) {
   scratch.clear();
@@ -54,8 +56,8 @@ double mean_error(const RoofBaseline& baseline, std::span<const RoofSample> samp
   return sum / static_cast<double>(samples.size());
 }
 
-// The error is convex in both, and so is its least over the fraction as a function of the launch:
-// golden sections (Kiefer 1953) from none to the longest kernel.
+// The error is convex in launch and fraction, so its minimum over the fraction is convex in the
+// launch: golden sections (Kiefer 1953) from no launch to the longest kernel find the best one.
 RoofBaseline fit_roof_baseline(std::span<const RoofSample> samples) {
   assert(!samples.empty());
   constexpr int kSections = 50;  // to 10⁻¹⁰ of the longest kernel
@@ -86,7 +88,7 @@ RoofBaseline fit_roof_baseline(std::span<const RoofSample> samples) {
       error_high = error_at(high);
     }
   }
-  // No launch at all is an end that sections only near.
+  // The sections only approach the end of their range where there is no launch at all.
   const RoofBaseline none = best_for_launch(Seconds(0), samples, scratch);
   const RoofBaseline found = best_for_launch(low, samples, scratch);
   return mean_error(none, samples) <= mean_error(found, samples) ? none : found;

@@ -1,6 +1,6 @@
-// The baseline that models of kernels are shown beside: a launch, then one attainable fraction of
-// the datasheet's roofs for all of them. Fitted to the rows that it is scored on, so it is
-// flattered. Deterministic.
+// The baseline that kernel models are compared with: a launch time plus one attainable fraction of
+// the datasheet's roofs for all kernels. It is fitted to the rows that it is scored on, which
+// flatters it. Deterministic.
 #pragma once
 
 #include <span>
@@ -11,7 +11,7 @@ namespace trainyard {
 
 struct RoofSample {
   Seconds measured;
-  Seconds ideal;  // what the roofs alone allow
+  Seconds ideal;  // the time that the roofs alone allow
 };
 
 struct RoofBaseline {
@@ -24,9 +24,9 @@ struct RoofBaseline {
 // The mean of |time / measured − 1|. Requires: not empty, positive measurements.
 double mean_error(const RoofBaseline& baseline, std::span<const RoofSample> samples);
 
-// The launch and the fraction with the least mean_error, neither negative; the fraction may be
-// above
-// 1. Absolute errors, so that single rows do not matter. Requires: as mean_error; positive ideals.
+// The launch time and the fraction with the least mean_error, neither negative; the fraction may
+// exceed 1. Errors are absolute, so that single rows matter little. Requires: as mean_error;
+// positive ideals.
 RoofBaseline fit_roof_baseline(std::span<const RoofSample> samples);
 
 }  // namespace trainyard

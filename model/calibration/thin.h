@@ -1,5 +1,5 @@
-// Some of many rows, the same ones every time, without a stride that tables in the order of their
-// columns would answer with one value of a column.
+// Picks some of many rows, the same ones every time. It does not take every n-th row: in a table
+// that is ordered by its columns a stride may hit one value of a column only.
 #pragma once
 
 #include <cstdint>
