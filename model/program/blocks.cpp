@@ -25,8 +25,9 @@ bool is_activation(const Program& program, int buffer) {
   return program.buffer(buffer).role == BufferRole::activation;
 }
 
-// The last operation that uses a buffer frees it, but for what is used later or handed on (`used`).
-// Before it is created, a buffer of its place is another one.
+// Marks the operands that free their buffers: the last use of each one, going backwards. `used` has
+// the buffers that are used later or handed on. Before its `create` a buffer's place held another
+// buffer.
 void mark_last_uses(const Program& program, Operation& operation, std::vector<CopyKey>& used) {
   for (Operand& operand : operation.operands) {
     const CopyKey key{operand.buffer, operand.ahead};
@@ -47,7 +48,7 @@ void mark_last_uses(const Program& program, const std::vector<Operations*>& in_o
   }
 }
 
-// Buffers that a pass uses before it creates them: they come from an earlier pass.
+// Adds the buffers that a pass uses before it creates them, which come from an earlier pass.
 void note_crossing(const Operations& pass, std::set<int>& crossing) {
   std::set<int> seen;
   for (const Operation& operation : pass) {
@@ -59,8 +60,8 @@ void note_crossing(const Operations& pass, std::set<int>& crossing) {
   }
 }
 
-// A buffer that lives within one pass of one layer needs one place, not one for every layer and
-// micro-batch.
+// Gives a buffer that lives only within one pass of one unit one instance on the stage, instead of
+// one for every layer and micro-batch.
 void narrow_scopes(Lowering& lowering, const std::vector<Operations>& passes) {
   std::set<int> crossing = {lowering.hidden, lowering.gradient, lowering.embedded,
                             lowering.embedded_gradient};
@@ -99,8 +100,9 @@ Operations half_of(Operations backward, Half half) {
   return backward;
 }
 
-// In a weight-gradient pass of its own, what gathers a saved input runs beside the kernel before
-// the one that needs it, as it runs beside the input gradient's where the two are one pass.
+// In a weight-gradient pass of its own, moves the gather of a saved input before the kernel that
+// precedes its use, so that the two overlap. In an unsplit backward pass it overlaps the kernel of
+// the input gradient.
 void gather_ahead(Operations& weight) {
   for (std::size_t i = 1; i < weight.size(); ++i) {
     const bool gathers =
@@ -109,23 +111,23 @@ void gather_ahead(Operations& weight) {
   }
 }
 
-// The gathers of a pass as blocks of their own: the next unit's wait until the one before it in the
-// pass begins, that is, until its input is there.
+// Adds the gathers of a pass as blocks of their own. Those for the next unit wait until the current
+// unit begins, that is, until its input is there.
 void add_fetch(Program& program, Operations fetch, Operand input, int& first, int& next) {
   first = add_block(program, "weights", fetch);
   for (Operation& operation : fetch) operation.operands.push_back(input);
   next = add_block(program, "next weights", std::move(fetch));
 }
 
-// What a layer keeps comes back as a block of its own: the next layer's waits until the gradient of
-// the one at work is there.
+// Adds the copy that brings a layer's saved activations back as a block of its own. The copy for
+// the next layer waits until the gradient that the current layer reads is there.
 void add_restore(Lowering& lowering, Operations restore, UnitBlocks& blocks) {
   blocks.restore = add_block(lowering.program, "activations", restore);
   for (Operation& operation : restore) operation.operands.push_back(reads(lowering.gradient, 2));
   blocks.restore_next = add_block(lowering.program, "next activations", std::move(restore));
 }
 
-// The norm and the update, with the way to where the states lie and back.
+// Adds gradient norm and update, with the copies to where the optimizer states lie and back.
 void add_update(Lowering& lowering, const std::vector<Parameter>& parameters, int norm,
                 const UnitNames& names, UnitBlocks& blocks) {
   const UpdateCrossing crossing(lowering, parameters);
@@ -143,7 +145,7 @@ struct LayerCopies {
   Operations away, back;
   int awaited = -1;
 };
-// A pass of a unit with what comes for it and goes behind it, in order.
+// A pass of a unit with the transfers before and after it, in order.
 struct PassOperations {
   Operations come;     // from outside the device
   Operations gather;   // of weights
@@ -154,7 +156,7 @@ struct PassOperations {
   Operations all() const {
     return in_turn(in_turn(in_turn(in_turn(come, gather), restore), work), go);
   }
-  // The same once all of them know what they free.
+  // Takes the operations of all() back after they were marked with what they free.
   void take(Operations marked) {
     for (Operations* part : {&come, &gather, &restore, &work}) {
       *part = cut_front(marked, part->size());
@@ -176,13 +178,13 @@ void mark_passes(const Program& program, const std::vector<PassOperations*>& in_
   for (std::size_t i = 0; i < in_order.size(); ++i) in_order[i]->take(std::move(all[i]));
 }
 
-// How a unit stands among the others.
+// How a unit is connected with the others.
 struct UnitPlace {
-  std::vector<CopyKey> handed_on;  // buffers that it leaves to the next
+  std::vector<CopyKey> handed_on;  // buffers that it leaves for later units
   int norm = -1;
-  bool sends_away = false;      // what it keeps for backward
-  int stays = -1;               // but for this buffer
-  bool reduced_in_pass = true;  // UnitBlocks
+  bool sends_away = false;      // its saved activations are offloaded
+  int stays = -1;               // except this buffer
+  bool reduced_in_pass = true;  // UnitBlocks::reduced_in_pass
 };
 
 LayerCopies copies_of(Lowering& lowering, const NetworkUnit& unit, const UnitPlace& place) {
@@ -191,7 +193,7 @@ LayerCopies copies_of(Lowering& lowering, const NetworkUnit& unit, const UnitPla
   return {{copies.away}, {copies.back}, copies.awaited};
 }
 
-// The operations of every pass of a unit; of a backward pass also of its halves, where it has some.
+// The operations of every pass of a unit; `input` and `weight` are the halves of a split backward.
 struct UnitPasses {
   PassOperations forward, backward, input, weight;
 };
@@ -233,9 +235,10 @@ CopyBlocks add_copies(Lowering& lowering, const PassOperations& pass) {
           add_block(lowering.program, "gradients go", pass.go)};
 }
 
-// A block of its own where weights are gathered: those of the unit behind the head come when the
-// logits and their copies are gone, for the hook that asks for them is that of the head's output
-// (FSDP2, FSDPParamGroup.pre_backward; DeepSpeed, PreBackwardFunction).
+// Under ZeRO-3 cuts the gradient of the logits off the head's backward pass as a block of its own.
+// The weights of the next unit come after it, when logits and their copies are gone, because the
+// hook that gathers them is that of the head's output (FSDP2, FSDPParamGroup.pre_backward;
+// DeepSpeed, PreBackwardFunction).
 int add_loss(Lowering& lowering, Operations& work) {
   if (lowering.plan.held_zero_stage() < 3) return -1;
   const auto made =
@@ -270,7 +273,7 @@ void add_passes(Lowering& lowering, bool splits, const UnitNames& names, UnitPas
   blocks.backward = add_block(program, names.backward, std::move(passes.backward.work));
 }
 
-// The wait for sums that lie outside the device: until the last copy of them has gone.
+// Adds the wait until the last copy of gradients to the host has ended.
 void add_await_gone(Lowering& lowering, const UnitPasses& passes, bool splits, UnitBlocks& blocks) {
   const bool with_input = splits && passes.weight.go.empty();
   const PassOperations& last =
@@ -281,16 +284,16 @@ void add_await_gone(Lowering& lowering, const UnitPasses& passes, bool splits, U
   blocks.sums_with_input = with_input;
 }
 
-// Where the halves of a backward pass are apart, a gradient that the first of them completes has
-// gone to the host by the end of the second.
+// Whether a gradient has gone to the host before its reduction: in a split backward pass one that
+// the input-gradient half completes has gone by the end of the weight-gradient half.
 bool gone_before_reduction(const NetworkUnit& unit, const Parameter& parameter) {
   return parameter.gradient_away() && unit.splits_backward() &&
          completing_phase(unit, parameter) == Phase::input_gradient;
 }
 
-// Whether what is left to sum up of a gradient waits for the end of the step. Of one that is kept
-// in parts the ranks of a copy of the network add theirs up behind its reduction: passes on their
-// stream would wait for that.
+// Whether a gradient's remaining sums wait for the end of the step: if it has gone to the host, or
+// if it is kept in parts, which the ranks of one copy of the network then sum after its reduction;
+// earlier the passes on their stream would wait for that.
 bool is_late(const NetworkUnit& unit, const Parameter& parameter) {
   return gone_before_reduction(unit, parameter) || parameter.keeps_gradient_part();
 }
@@ -361,7 +364,7 @@ bool has_layers_of(const Transformer& model, LayerKind kind) {
   return false;
 }
 
-// Another stage holds the same matrix.
+// Notes that another stage holds the same matrix, so the gradient norm counts it once.
 void note_copy(Lowering& lowering, const Parameter& parameter) {
   for (const int buffer : std::set<int>{parameter.held_gradient, parameter.held_weight,
                                         parameter.stored_gradient, parameter.stored_weight}) {
@@ -369,17 +372,17 @@ void note_copy(Lowering& lowering, const Parameter& parameter) {
   }
 }
 
-// How the units that use one matrix of the vocabulary stand to each other: embedding and tied head,
-// embedding and MTP layers, or all three.
+// Which units share the vocabulary matrix: embedding and tied head, embedding and MTP layers, or
+// all three.
 struct SharedTable {
-  bool tied = false;      // the head has it
-  bool shared = false;    // some other unit than the embedding has it
-  bool apart = false;     // … on another stage, with a copy
-  bool together = false;  // every pass meets all of them
+  bool tied = false;      // the head uses it
+  bool shared = false;    // some unit besides the embedding uses it
+  bool apart = false;     // that unit is on another stage, with a copy of the matrix
+  bool together = false;  // every pass meets all units that use it
 };
 
-// Where a micro-batch comes back to the first stage, or others begin at the last, both ends are on
-// one stage.
+// The ends of the network are on different stages only under Route::loop. Under the other routes a
+// micro-batch comes back to the first stage, or others begin at the last one.
 SharedTable shared_table(const Lowering& lowering, const NetworkUnit& embedding) {
   const Plan& plan = lowering.plan;
   SharedTable table{.tied = lowering.model.tied_embeddings,
@@ -398,7 +401,7 @@ Parameter add_embedding_unit(Lowering& lowering, int norm, ProgramBlocks& blocks
   std::vector<CopyKey> handed_on = {{lowering.hidden, 0}};
   if (of.together) handed_on.emplace_back(table.weight, 0);
   add_embedding(embedding, table);
-  // Of a gradient that no two passes add to, the sum may be made before it goes to the host.
+  // If only one pass adds to the gradient, it may be reduced before it goes to the host.
   const bool goes_at_once = keeps_gradients_away(lowering.plan) && (!of.shared || of.together);
   blocks.embedding =
       add_unit(lowering, embedding, kEmbeddingNames,
@@ -406,8 +409,8 @@ Parameter add_embedding_unit(Lowering& lowering, int norm, ProgramBlocks& blocks
   return table;
 }
 
-// What the head's backward pass leaves for the layers before it: the gradient of the last layer's
-// output and, for each MTP layer, the stream that it took in and the gradient of what it made.
+// The buffers that the head's backward pass leaves for the layers before it: the gradient of the
+// last layer's output and, for each MTP layer, its input stream and the gradient of its output.
 std::vector<CopyKey> left_by_head(const Lowering& lowering) {
   std::vector<CopyKey> handed_on = {{lowering.gradient, 0}};
   for (int depth = 0; depth < lowering.model.mtp_layers; ++depth) {
@@ -432,7 +435,7 @@ Parameter add_head_unit(Lowering& lowering, Parameter table, int norm, ProgramBl
   return matrix;
 }
 
-// `held`: the matrix that the stage of the last layer has already, if it has it.
+// `held`: the matrix if the stage of the last layer has it anyway; null: it gets a copy.
 Parameter add_mtp_embedding_unit(Lowering& lowering, const Parameter* held, int norm,
                                  ProgramBlocks& blocks) {
   NetworkUnit unit(lowering, Scope::stage);
@@ -476,7 +479,7 @@ void add_ends(Lowering& lowering, int norm, ProgramBlocks& blocks) {
   blocks.shared_last = shared_block(of.tied ? "tied head" : "shared mtp embedding", copy);
 }
 
-// Whether any stage has such a layer.
+// Whether any stage has a layer that is treated in this way.
 bool some_layers(const Lowering& lowering, LayerWay way) {
   for (int stage = 0; stage < lowering.plan.pipeline_parallel; ++stage) {
     for (int layer = 0; layer < layers_with_mtp(lowering.model); ++layer) {
@@ -486,7 +489,7 @@ bool some_layers(const Lowering& lowering, LayerWay way) {
   return false;
 }
 
-// A layer exists in several ways; all have the same parameters.
+// The same layer may exist in several ways (recomputed or not, …); all use the same parameters.
 UnitBlocks add_layer_unit(Lowering& lowering, LayerKind kind, LayerWay way, int norm) {
   const auto first = static_cast<std::ptrdiff_t>(lowering.program.blocks.size());
   NetworkUnit layer(lowering, Scope::layer);
@@ -496,7 +499,7 @@ UnitBlocks add_layer_unit(Lowering& lowering, LayerKind kind, LayerWay way, int 
                   .sends_away = way.away};
   if (kind.mtp) {
     place.handed_on.emplace_back(lowering.embedded_gradient, 0);
-    place.stays = lowering.hidden;  // the head predicts from what comes in, too
+    place.stays = lowering.hidden;  // its input stays: the head predicts from it too
   }
   const UnitBlocks blocks = add_unit(lowering, layer, kLayerNames, place);
   std::vector<Block>& all = lowering.program.blocks;
@@ -547,7 +550,7 @@ void add_pair_boundaries(Lowering& lowering, ProgramBlocks& blocks) {
   blocks.pair_send = add_block(program, "send", send_behind(lowering));
 }
 
-// Where a micro-batch turns round, both chunks are on one stage.
+// ZB-V: on the stage where a micro-batch turns round both chunks are on one stage.
 void add_turns(Lowering& lowering, ProgramBlocks& blocks) {
   Program& program = lowering.program;
   const Turn stream = turn(lowering, lowering.hidden, "turning stream");

@@ -1,5 +1,5 @@
-// The blocks of a plan: what every unit of the network does in every pass, and what stands between
-// the passes. Internal to model/program.
+// The blocks of a plan's program: what every unit of the network (a layer, the embedding, the head)
+// does in every pass, and what stands between the passes. Internal to model/program.
 #pragma once
 
 #include <array>
@@ -8,42 +8,42 @@
 
 namespace trainyard {
 
-// The copies of one pass of a unit. What it needs from outside the device comes before the pass
-// where the unit is among the first (`come`), beside an earlier unit where it is not
-// (`come_beside`); what goes out of the device goes behind it.
+// The blocks that copy a unit's weights and gradients between host and device for one pass. `come`
+// brings them before the pass, for its first units; `come_beside` brings them while an earlier unit
+// runs; `go` takes gradients away after the unit.
 struct CopyBlocks {
   int come = -1, come_beside = -1, go = -1;
 };
 
-// Indices in Program::blocks; −1: nothing to do.
+// The blocks of one unit, as indices in Program::blocks; −1: nothing to do.
 struct UnitBlocks {
   int forward = -1;
   int backward = -1;  // input and weight gradient in one
   int input_gradient = -1, weight_gradient = -1;
-  // Of the head under ZeRO-3, what these two begin with: the gradient of its logits.
+  // Under ZeRO-3 the gradient of the logits, with which the head begins its two backward passes.
   int loss_backward = -1, loss_input_gradient = -1;
-  // Its weights, where they are gathered for a pass: before its first unit, or beside the one
-  // before.
+  // All-gathers of its weights for a pass, if it has only a part of them: before the first unit of
+  // the pass, or (fetch_next) while the unit before it runs.
   int fetch_forward = -1, fetch_backward = -1;
   int fetch_next_forward = -1, fetch_next_backward = -1;
-  // Its activations, where they come back from the host: before its first unit, or beside the one
-  // before. And the wait until they have gone.
+  // Copies of its offloaded activations back to the device, before the first unit or (restore_next)
+  // while the unit before it runs; and the wait until they have left the device.
   int restore = -1, restore_next = -1, await_copies = -1;
-  // Its weights and gradients, where they lie outside the device.
+  // Copies of its weights and gradients that lie outside the device, by pass.
   CopyBlocks forward_copies, backward_copies, input_copies, weight_copies;
-  // The wait for the sums that a pass leaves, of this rank's part or on their way to the host, and
-  // which half of a backward pass makes them.
+  // The wait until the gradients of a pass are reduced to parts, or have left for the host; and
+  // which half of a split backward pass makes them.
   int await_sums = -1;
   bool sums_with_input = false;
-  int reduction = -1;            // of its gradients
-  bool reduced_in_pass = false;  // by the last one that adds to them, where the plan overlaps
-  int await_reduction = -1;      // where whole gradients add up over all micro-batches
-  int late_reduction = -1;       // of those that were on the host by then, or are kept in parts
-  int mirror = -1;               // and over the two stages that hold copies of it
+  int reduction = -1;            // of its gradients over data parallelism
+  bool reduced_in_pass = false;  // in the last pass that adds to them, if the plan overlaps
+  int await_reduction = -1;      // under no_sync: the wait for it
+  int late_reduction = -1;  // at the end of the step: of gradients on the host or kept in parts
+  int mirror = -1;          // DualPipe: over the two stages that hold copies of the unit
   int norm = -1, update = -1, gather = -1;
 };
 
-// What backward repeats of a layer, and whether what it keeps leaves the device.
+// What the backward pass recomputes of a layer, and whether its saved activations leave the device.
 struct LayerWay {
   Repeats repeats = Repeats::nothing;
   bool away = false;
@@ -54,22 +54,22 @@ inline std::size_t index_of(LayerWay way) {
   return static_cast<std::size_t>(way.repeats) + (way.away ? kRepeats : 0);
 }
 
-// Between two chunks: on different stages, or on one.
+// A boundary between two chunks: `away` if they are on different stages, `here` if on one.
 struct BoundaryBlocks {
   int away = -1, here = -1;
 };
 
 struct ProgramBlocks {
-  // By way, then by layer kind: where a stage has such layers.
+  // [way][layer kind], for the combinations that some stage has.
   std::array<std::array<UnitBlocks, kLayerKinds>, 2 * kRepeats> layers;
   UnitBlocks embedding, head;
   UnitBlocks mtp_embedding;  // before the MTP layers
   BoundaryBlocks send_forward, receive_forward;
   BoundaryBlocks send_gradient, receive_gradient;
-  int pair_receive = -1, pair_send = -1;    // around two passes side by side
-  int shared_first = -1, shared_last = -1;  // of one matrix on two stages
+  int pair_receive = -1, pair_send = -1;    // around two passes that run side by side
+  int shared_first = -1, shared_last = -1;  // gradient sums of a matrix that two stages hold
   int norm_reduction = -1;
-  int pass_begins = -1;  // where states come from the host
+  int pass_begins = -1;  // marks that a pass begins, for copies from the host
 
   const std::array<UnitBlocks, kLayerKinds>& layers_that(LayerWay way) const {
     return layers[index_of(way)];

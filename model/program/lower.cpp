@@ -50,8 +50,8 @@ int loss_block_of(const UnitBlocks& unit, StepPass pass) {
   return pass == StepPass::input_gradient ? unit.loss_input_gradient : -1;
 }
 
-// The micro-batches of a chunk take the lowest free place when their forward pass begins and give
-// it back after the pass that uses their activations last.
+// Slots for the activations of a chunk. A micro-batch takes the lowest free slot when its forward
+// pass begins and gives it back after the last pass that uses its activations.
 class Slots {
  public:
   int take(int microbatch) {
@@ -76,7 +76,7 @@ class Slots {
   std::vector<int> holder_;
 };
 
-// Whether such a pass leaves sums of the unit's gradients, for which another pass may have to wait.
+// Whether a pass of this kind leaves reduced gradients of the unit that another pass may wait for.
 bool sums_up(const UnitBlocks& unit, StepPass pass) {
   if (unit.await_sums < 0 || pass == StepPass::forward) return false;
   return pass == StepPass::backward || (pass == StepPass::input_gradient) == unit.sums_with_input;
@@ -169,10 +169,10 @@ class StageBuilder {
                         });
   }
 
-  // The weight gradients that end the list of a last stage whose head is a copy of the embedding:
-  // the head's come first, so that the first stage need not wait for the others to add up theirs
-  // (the zero-bubble authors' WeightGradStore starts that sum before the gradients it has put off).
-  // Where stages end together, nothing is gained.
+  // The first of the weight-gradient passes that end the list of a last stage whose head is tied to
+  // the embedding on another stage. Of these passes the head's parts run first, so that the first
+  // stage need not wait for the layers' parts (the zero-bubble authors' WeightGradStore starts that
+  // sum before the delayed gradients). If all stages end together, nothing is gained.
   std::size_t first_of_drain(const std::vector<Pass>& passes) const {
     std::size_t first = passes.size();
     if (!sums_before_drain()) return first;
@@ -196,9 +196,9 @@ class StageBuilder {
            !keeps_gradients_away(plan_);
   }
 
-  // A forward and a backward pass side by side begin and end together: the gradient is received
-  // before both, the stream is sent after both, and each of them is what is left (inner). A drain
-  // has the head's weight gradients (head) and those of what stands before it (layers).
+  // The part of a pass that a step runs. Two passes that run side by side begin and end together:
+  // the gradient is received before both (receive), the stream is sent after both (send), and the
+  // rest of each pass is `inner`. Of delayed weight gradients `head` and `layers` run apart.
   enum class Part : std::uint8_t { whole, inner, receive, send, head, layers };
 
   void add_pass(const Pass& pass, int slot, Part part, bool last) {
@@ -229,12 +229,12 @@ class StageBuilder {
     return stage_ == end_stage(last) || stage_ == return_stage(last);
   }
   int end_stage(int layer_chunk) const { return place_of(shape_, 0, layer_chunk).stage; }
-  // Where micro-batches that go from the last stage to the first find the same layers.
+  // The stage where micro-batches that go from the last stage to the first find this layer chunk.
   int return_stage(int layer_chunk) const {
     return place_of(shape_, shape_.microbatches - 1, layer_chunk).stage;
   }
 
-  // Stage of the chunk that a micro-batch visits before this one, or after it.
+  // The stage of the chunk that a micro-batch visits `distance` chunks after this one (−1: before).
   int neighbour(int chunk, int distance) const {
     const bool returns = shape_.route == Route::both_ways && chunk == 1;
     const int layer_chunk = layer_chunk_of(shape_, {stage_, chunk}) + distance;
@@ -278,7 +278,8 @@ class StageBuilder {
 
   Body boundary_body(int chunk, int block) const { return {{boundary(chunk, 1, {.away = block})}}; }
 
-  // From or to a neighbouring chunk: on another stage a message, on the same one a new name.
+  // The call for a boundary to a neighbouring chunk: a message to another stage, a new name on this
+  // one.
   BlockCall boundary(int chunk, int distance, const BoundaryBlocks& blocks) const {
     const int peer = neighbour(chunk, distance);
     const int layers = program_.chunks[static_cast<std::size_t>(chunk)].layers;
@@ -287,12 +288,12 @@ class StageBuilder {
             .peer = peer == stage_ ? -1 : peer};
   }
 
-  // What a chunk has, in the order of a forward pass: the block of each unit, and where.
+  // A unit of a chunk: its blocks, and where it stands. units_of lists them in forward order.
   struct Unit {
     const UnitBlocks* blocks = nullptr;
     BlockCall at;
     bool is_layer = false;
-    bool is_brief = false;  // nothing hides beside it
+    bool is_brief = false;  // too short to hide a transfer
   };
   std::vector<Unit> units_of(int chunk) const {
     const ChunkLayout& layout = program_.chunks[static_cast<std::size_t>(chunk)];
@@ -315,8 +316,8 @@ class StageBuilder {
     return at;
   }
 
-  // Those whose weights and activations come beside unit `at`: the one after it, and the one after
-  // that where this has no time.
+  // The units whose weights and activations are transferred while unit `at` runs: the one after it,
+  // and the one after that if the first is brief.
   static std::vector<std::size_t> next_units(const std::vector<Unit>& units, std::size_t at) {
     if (at > 0 && units[at].is_brief) return {};
     std::vector<std::size_t> next;
@@ -327,7 +328,7 @@ class StageBuilder {
     return next;
   }
 
-  // The weights of the unit after `at`, beside it; it must have an input for that.
+  // Calls the gather of the next unit's weights. Beside a layer it waits for the layer's input.
   static void call_next_fetch(Body& body, const Unit& at, const Unit& next, StepPass pass) {
     const UnitBlocks& of = *next.blocks;
     const bool forward = pass == StepPass::forward;
@@ -341,8 +342,8 @@ class StageBuilder {
     call(body, fetch);
   }
 
-  // What comes from outside the device for the first units of a pass, and beside unit `at` for one
-  // behind it.
+  // Calls the copies from the host for the first units of a pass; and, while unit `at` runs, those
+  // for a unit after it.
   void call_first_copies(Body& body, const std::vector<Unit>& units, StepPass pass) const {
     const auto ahead = static_cast<std::size_t>(units_ahead(lowering_));
     for (std::size_t i = 0; i < std::min(ahead, units.size()); ++i) {
@@ -357,7 +358,7 @@ class StageBuilder {
     call(body, block_call(units[next].at, copies_of(*units[next].blocks, pass).come_beside));
   }
 
-  // The activations of the unit after `at`, on their way back beside it.
+  // Calls the copy that brings the next unit's activations back while unit `at` runs.
   static void call_next_restore(Body& body, const Unit& at, const Unit& next) {
     call(body, block_call(next.at, at.is_layer ? next.blocks->restore_next : next.blocks->restore));
   }
@@ -388,13 +389,14 @@ class StageBuilder {
     return body;
   }
 
-  // In a pipeline reductions go on beside the passes that follow; else a pass waits for its own,
-  // and a unit for that of the unit before the last one (FSDP2), so that whole gradients of two are
-  // alive at most. So it is with gradients on their way to the host.
+  // Whether passes wait for their reductions. In a pipeline reductions overlap the passes that
+  // follow. Otherwise a pass waits for its own, and a unit waits for the one of the unit two before
+  // it (FSDP2), so that at most two units hold unsharded gradients. Copies of gradients to the host
+  // are treated alike.
   bool waits_for_sums() const {
     return plan_.pipeline_parallel == 1 || plan_.held_zero_stage() >= 3;
   }
-  using LastSums = std::array<BlockCall, 2>;  // the waits for those of the last two units
+  using LastSums = std::array<BlockCall, 2>;  // the waits for the sums of the last two units
   void await_sums(Body& body, const Unit& unit, StepPass pass, LastSums& sums) const {
     const bool waits = waits_for_sums() || keeps_gradients_away(plan_);
     if (!waits || !sums_up(*unit.blocks, pass)) return;
@@ -416,8 +418,9 @@ class StageBuilder {
     if (reduces && !plan_.no_sync()) call_reduction(body, unit);
   }
 
-  // Under no_sync all of a chunk's at once, and nothing goes on before they are there
-  // (torch.distributed.pipelining: perform_reduce_grad, behind the last pass of a stage module).
+  // Under no_sync a chunk's gradients are reduced all at once, and nothing goes on before that has
+  // ended (torch.distributed.pipelining: perform_reduce_grad, after the last pass of a stage
+  // module).
   void call_all_reductions(Body& body, const std::vector<Unit>& units, bool reduces) const {
     if (!reduces || !plan_.no_sync()) return;
     for (const Unit& unit : units) call_reduction(body, unit);
@@ -478,7 +481,8 @@ class StageBuilder {
     add_layers(body, block);
   }
 
-  // In the order of the network, so that stages with copies of one layer meet in it.
+  // The chunks in the order of the network, so that stages with copies of a layer meet in that
+  // order.
   std::vector<int> chunks_in_order() const {
     std::vector<int> order(program_.chunks.size());
     std::iota(order.begin(), order.end(), 0);
@@ -504,21 +508,22 @@ class StageBuilder {
     program_.bodies.push_back(std::move(body));
   }
 
-  // The update of sharded states ends here when it may hide behind the first forward passes.
+  // The all-gather of weights that ends a sharded update, if it may overlap the first forward
+  // passes.
   void start() {
     Body body;
     if (plan_.overlap.data_parallel) add_units(body, &UnitBlocks::gather);
     add_step(StepPass::start, std::move(body));
   }
 
-  // What no backward pass hid, the norm and the optimizer.
+  // The reductions that no backward pass overlapped, the gradient norm and the optimizer.
   void finish() {
     Body body;
     const bool overlapped = plan_.overlap.data_parallel;
     if (has_embedding()) call(body, {.block = blocks_.shared_first});
     if (has_head() && !sums_before_drain()) call(body, {.block = blocks_.shared_last});
-    // The embedding's backward pass is the last of all: nothing is left to hide behind. A head that
-    // is its copy waits for it.
+    // The embedding's backward pass is the last of all, so nothing can hide its reduction. A head
+    // that is its copy waits for it.
     const auto reduces = [&](const UnitBlocks& end) { return !overlapped || !end.reduced_in_pass; };
     if (has_embedding() && reduces(blocks_.embedding)) {
       call(body, {.block = blocks_.embedding.reduction});
