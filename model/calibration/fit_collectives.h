@@ -19,12 +19,10 @@
 
 namespace trainyard {
 
-// Predicted time of a sample in one domain, by the device's curves, else by the algorithms'
-// formulas.
+// Predicted time of a sample, by the device's curves, else by the algorithms' formulas.
 Seconds collective_sample_time(const Device& device, const CollectiveSample& sample);
 
-// Replaces the curves of the operations that have samples. `progress` is called with the fraction
-// done.
+// Replaces the curves that have samples. `progress` is called with the fraction that is done.
 Expected<void> fit_collectives(Device& device, const std::vector<CollectiveSample>& samples,
                                const std::function<void(double)>& progress);
 

@@ -94,7 +94,7 @@ std::vector<double> parameters_of(const GemmRates& rates) {
           rates.cast_bytes};
 }
 
-// Best rate of a multiprocessor that the rows show, spikes left out.
+// The best rate of a multiprocessor in the rows, without the fastest 0.1 %.
 double best_rate(const Device& device, const std::vector<GemmSample>& samples) {
   std::vector<double> rates;
   rates.reserve(samples.size());
@@ -105,7 +105,7 @@ double best_rate(const Device& device, const std::vector<GemmSample>& samples) {
   return *high / device.multiprocessors;
 }
 
-// Evenly spread over the list, at most kMostGemmRows.
+// At most kMostGemmRows of the samples, evenly spread over the list.
 std::vector<GemmSample> thinned(const std::vector<GemmSample>& samples) {
   std::vector<GemmSample> some;
   const std::size_t kept = std::min(samples.size(), kMostGemmRows);
@@ -113,18 +113,19 @@ std::vector<GemmSample> thinned(const std::vector<GemmSample>& samples) {
   return some;
 }
 
-// Rows of large products alone say next to nothing of overhead, memory or tails: each parameter but
-// the rate is held to what the device had, e times of it as dear as this root mean square of all
-// rows' errors.
+// Rows of large products alone say next to nothing about overhead, memory or tails. So each
+// parameter except the rate is pulled to what the device had: a factor of e costs as much as this
+// root mean square of all rows' errors.
 constexpr double kPriorWeight = 0.01;
 
 struct Search {
   std::vector<ParameterBounds> bounds;
   std::vector<std::vector<double>> starts;
-  std::vector<double> prior;  // what the device had; empty: nothing
+  std::vector<double> prior;  // what the device had; empty: it had no rates
 };
 
-// `overhead`: fixed where another dtype has given it, in µs. `had`: the device's rates before.
+// `overhead`: a value fitted for another dtype, in µs, which is kept. `had`: the device's old
+// rates.
 Search search_of(const GemmRates& had, double rate, bool with_cast,
                  std::optional<double> overhead) {
   Search search;

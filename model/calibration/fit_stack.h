@@ -48,8 +48,7 @@ struct StackFit {
 // Requires: at least one run.
 StackFit fit_stack(std::span<const MeasuredRun> runs);
 
-// The stack with the fitted values of the parameters that its structure has; others get their
-// priors.
+// The stack with fitted values of the parameters that its structure has, or their priors.
 Stack with_parameters(Stack stack, const StackFit& fit);
 
 struct HeldOutPrediction {

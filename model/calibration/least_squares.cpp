@@ -20,8 +20,7 @@ constexpr double kFirstDamping = 1e-3;
 constexpr double kLeastDamping = 1e-12;
 constexpr double kMostDamping = 1e12;
 
-// The problem in the coordinates in which steps are taken: logarithms of the parameters that ask
-// for it.
+// The problem in the coordinates of its steps: logarithms of the parameters that ask for it.
 class Problem {
  public:
   Problem(const ResidualFunction& function, std::size_t count,

@@ -41,8 +41,7 @@ constexpr PlanRule kStackHasZero = {
                                  stack.name, stack.zero_stack));
     }};
 
-// The degree of CP or DP, whichever the rank order lays out first: ranks of both hold the same
-// dense states.
+// The degree of CP or DP, whichever is laid out first: ranks of both hold the same dense states.
 Count inner_data_dimension(const Proposal& p) {
   const std::string& order = p.request.rank_order;
   const bool context = order.find("cp") < order.find("dp");

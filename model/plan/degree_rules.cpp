@@ -80,8 +80,7 @@ bool tensor_parallel_fits(const Proposal& p, Count t) {
   return heads_split(p, t) && kv_heads_split(p, t) && mlp_splits(p, t) && tokens_split(p, t);
 }
 
-// If data_parallel is named, only one value of t fills the cluster: that one, if the network can
-// take it.
+// If data_parallel is named, the one value of t that fills the cluster, if the network allows it.
 Count nearest_tensor_parallel(const Proposal& p) {
   const PlanRequest& r = p.request;
   const Count stages = saturating_product({r.context_parallel, r.pipeline_parallel});

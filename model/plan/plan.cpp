@@ -35,9 +35,8 @@ std::vector<int> layers_per_chunk(const Proposal& proposal) {
   return layers;
 }
 
-// If all stages recompute alike, the plan has one entry. If they differ, Plan::recompute is the
-// entry that recomputes the most: the later mode in the enumeration, then the larger number of
-// layers.
+// If all stages recompute alike, the plan has one entry. Otherwise Plan::recompute is the entry
+// that recomputes the most: the later mode in the enumeration, then the larger number of layers.
 void set_recompute(const PlanRequest& request, Plan& plan) {
   const std::vector<Recompute>& stages = request.recompute_per_stage;
   plan.recompute = request.recompute;

@@ -1,5 +1,4 @@
-// What the files with rules of a plan share: arithmetic that cannot overflow, and wording of
-// errors.
+// What the rules of a plan share: arithmetic that cannot overflow, and the wording of errors.
 #pragma once
 
 #include <cstdint>

@@ -138,8 +138,7 @@ constexpr PlanRule kScheduleKnown = {
                                              fmt::join(names, ", ")));
     }};
 
-// Holds for any schedule without a pipeline, and for any pass list: its author has software that
-// runs it.
+// Matters only in a pipeline. The author of a pass list has software that runs it.
 constexpr PlanRule kStackRunsSchedule = {
     [](const Proposal& p) {
       const std::vector<std::string>& known = p.training.stack.schedules;

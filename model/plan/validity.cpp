@@ -21,8 +21,7 @@ int virtual_stages(const PlanRequest& request, const Schedule* schedule) {
   return schedule->route == Route::vee ? 2 : 1;
 }
 
-// Experts need sequence parallelism when t > 1 (handbook §4), so it is then the default of any
-// stack.
+// Experts need sequence parallelism when t > 1 (handbook §4): then it is the default of any stack.
 bool sequence_parallel(const PlanRequest& request, const Transformer& model, const Stack& stack) {
   return request.tensor_parallel > 1 &&
          request.sequence_parallel.value_or(stack.sequence_parallel || model.experts > 0);

@@ -264,8 +264,7 @@ class Turns {
     }
   }
 
-  // The end time that a pass waited for in the last turn, and the one that it waits for in the
-  // next.
+  // The end time that a pass waited for in the last turn, and the one for the next turn.
   struct Awaited {
     double before, now;
     double pace() const { return now - before; }

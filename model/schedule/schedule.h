@@ -109,9 +109,8 @@ struct Schedule {
   }
   // Requires: accepts(shape).
   PassList (*passes)(PipelineShape shape);
-  // Closed forms of longest_span and makespan below, which do not allocate. Null: the pass list is
-  // played instead. Exact for equal stages where `in_domain` holds, else handbook §8's
-  // approximation.
+  // Closed forms of longest_span and makespan below, which do not allocate; null: the pass list is
+  // played. Exact for equal stages where `in_domain` holds, else handbook §8's approximation.
   bool (*in_domain)(PipelineShape shape, PassTimes times) = nullptr;
   Seconds (*closed_span)(PipelineShape shape, std::span<const PassTimes> times) = nullptr;
   Seconds (*closed_makespan)(PipelineShape shape, std::span<const PassTimes> times) = nullptr;
@@ -131,9 +130,8 @@ struct Schedule {
   int (*chunks_between_halves)(PipelineShape shape, int stage) = none_between_halves;
   // Most chunks whose activations `stage` keeps at once; a chunk has L/(p·v) layers.
   int (*chunks_in_flight)(PipelineShape shape, int stage);
-  // A lower bound of how many of those chunks are past their input-gradient pass, so that they no
-  // longer keep what only that pass reads: chunks_in_flight minus the most that are before it at
-  // once.
+  // A lower bound of how many of those are past their input-gradient pass and no longer keep what
+  // only that pass reads: chunks_in_flight minus the most that are before it at once.
   int (*chunks_past_input_gradient)(PipelineShape shape, int stage) = none_between_halves;
   // The most bytes that a stage keeps at once, if a micro-batch keeps `of_chunks[c]` in chunk c: a
   // sum along the pass list. Null: a stage has one chunk.

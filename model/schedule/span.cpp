@@ -120,8 +120,7 @@ Seconds one_f_one_b_span(PipelineShape shape, std::span<const PassTimes> all) {
     const int stages_behind = shape.stages - 1 - stage;
     const int on_their_way = shape.chunks == 1 ? stages_behind : 2 * stages_behind;
     const int hidden = std::min(on_their_way, m - 1);
-    // Meanwhile: the other micro-batches of a group in the last chunk, then the next group in the
-    // first.
+    // Meanwhile: others of the group in the last chunk, then the next group in the first chunk.
     const int of_last = std::min(hidden, shape.stages - 1);
     const ChunkTimes passes = of_last * last + (hidden - of_last) * first -
                               waits_in_rounds(shape, ring, first, before_last);

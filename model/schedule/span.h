@@ -16,8 +16,7 @@ Expected<void> accepts_one_chunk(PipelineShape shape, std::string_view name);
 // For closed forms that hold for every shape that the schedule accepts.
 inline bool always_in_domain(PipelineShape /*shape*/, PassTimes /*times*/) { return true; }
 
-// Schedule::fill = 1/v: filling the pipeline, a stage waits for one of v chunks of each other
-// stage.
+// Schedule::fill = 1/v: a filling stage waits for one of the v chunks of each other stage.
 inline double fill_of_one_chunk(PipelineShape shape, PassTimes /*times*/) {
   return 1.0 / shape.chunks;
 }

@@ -22,9 +22,8 @@ struct SequenceFlop {    // of one sequence, forward
 SequenceFlop sequence_forward_flop(const Transformer& model, const Training& training,
                                    AttentionCount count = AttentionCount::full);
 
-// The forward FLOP of one layer and sequence that the backward pass repeats: under full
-// recomputation of the layer, and under what the stack means by selective. Attention counted in
-// full.
+// Forward FLOP of one layer and sequence that backward repeats: under full recomputation of the
+// layer and under what the stack means by selective. Attention counted in full.
 struct RepeatedFlop {
   Flops full, selective;
 };

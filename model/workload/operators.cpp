@@ -123,8 +123,7 @@ void append_sequence_copy(const OperatorContext& context, OperatorKind kind, Ope
 
 namespace {
 
-// The projection of an MTP layer is column-parallel; its output is gathered (Megatron-Core
-// eh_proj).
+// The column-parallel projection of an MTP layer; its output is gathered (Megatron-Core eh_proj).
 void append_mtp_input(const OperatorContext& context, OperatorList& list) {
   const double elements = context.local_tokens * context.hidden;
   list.push_back(hidden_norm(context, OperatorKind::mtp_embedding_norm));

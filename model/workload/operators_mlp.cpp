@@ -47,8 +47,7 @@ void append_mlp(const OperatorContext& context, const MlpKinds& kinds, const Mlp
   list.push_back(down);
 }
 
-// The router: a small GEMM in the precision of the head (Switch Transformer, Fedus et al. 2022,
-// §2.4).
+// A small GEMM in the precision of the head (Switch Transformer, Fedus et al. 2022, §2.4).
 Operator router(const OperatorContext& context) {
   const Transformer& model = context.model;
   const double experts = model.experts;
@@ -140,8 +139,7 @@ void append_routed_experts(const OperatorContext& context, OperatorList& list) {
   }
 }
 
-// One dense MLP over all tokens. It has the router's input, which the router keeps unless it is
-// cast.
+// One dense MLP over all tokens. The router keeps the common input, unless it is cast.
 void append_shared_experts(const OperatorContext& context, OperatorList& list) {
   const bool cast = context.training.precision.casts_gemm_inputs();
   append_sequence_copy(context, OperatorKind::gather_copy, list);

@@ -14,8 +14,7 @@ struct UpdateFlop {
   double experts = 0;  // routed experts
 };
 
-// FLOP of the update of one whole layer, not of a shard; 0 if the optimizer works element by
-// element.
+// FLOP of the update of one whole layer; 0 if the optimizer works element by element.
 UpdateFlop update_flop(const Optimizer& optimizer, const Transformer& model, LayerKind kind);
 
 }  // namespace trainyard

@@ -14,8 +14,7 @@ double up_width(const Transformer& model, double ffn_size) {
   return model.gated_mlp ? 2 * ffn_size : ffn_size;
 }
 
-// The parameters of an MLP of which each rank holds 1/t: both matrices and the bias of the up
-// projection.
+// Parameters of an MLP of which a rank holds 1/t: both matrices, the bias of the up projection.
 double mlp_sharded(const Transformer& model, double ffn_size) {
   const double up = up_width(model, ffn_size);
   return model.hidden_size * (up + ffn_size) + when(model.biases, up);

@@ -14,9 +14,8 @@ namespace trainyard {
 
 enum class Norm { rms_norm, layer_norm };
 
-// Multi-head latent attention: keys and values are rebuilt from a latent vector of kv_rank
-// elements. Queries and keys have nope_head_dim + rope_head_dim elements a head, values
-// value_head_dim.
+// Multi-head latent attention: keys and values are rebuilt from a latent of kv_rank elements.
+// Queries and keys have nope_head_dim + rope_head_dim elements a head, values value_head_dim.
 struct LatentAttention {
   int query_rank = 0;  // 0: the query is projected directly (DeepSeek-V2-Lite, Moonlight)
   int kv_rank = 0;
@@ -59,9 +58,8 @@ struct Transformer {
   int dense_layers = 0;  // leading layers with the dense MLP
   int moe_every = 1;     // beyond them, layer i (0-based) is MoE when (i + 1) % moe_every == 0
 
-  // MTP layers, not counted in `layers`. Each predicts one token further ahead than the layer
-  // before it, from that layer's hidden state and the embedding of the token that it was to
-  // predict.
+  // MTP layers, not counted in `layers`. Each predicts one token further than the layer before it,
+  // from that layer's hidden state and the embedding of the token that it was to predict.
   int mtp_layers = 0;
 };
 
