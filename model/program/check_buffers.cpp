@@ -34,7 +34,7 @@ class BufferCheck {
     return program_.buffer(operand.buffer);
   }
 
-  // What is wrong; empty: nothing.
+  // The sentence that says what is wrong; empty: nothing is.
   std::string_view use(const IssuedOperation& issued, const Operand& operand) {
     if (buffer_of(operand).role != BufferRole::activation) {
       if (operand.frees) return "frees {}, which outlives the step";
@@ -60,7 +60,7 @@ class BufferCheck {
     return failure("program", fmt::format("rank {}: {} {}", rank_, described(issued), what));
   }
 
-  // An activation in use at the end: whoever created it is named.
+  // If an activation is still in use at the end, names the operation that created it.
   Expected<void> nothing_left() const {
     for (const IssuedOperation issued : operations_of(program_, stage_)) {
       for (const Operand& operand : issued.operation->operands) {

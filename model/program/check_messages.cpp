@@ -59,7 +59,7 @@ Expected<void> compare(const Program& program, const RankLayout& layout, Group g
 
 // ---- Sends ------------------------------------------------------------------------------
 
-// Everything that goes from one stage to another in one direction of the pipeline.
+// All sends or receives between two stages in one direction of the pipeline.
 std::vector<IssuedOperation> messages(const Program& program, int stage, int peer,
                                       OperationKind kind, Phase phase) {
   std::vector<IssuedOperation> list;
@@ -162,7 +162,7 @@ class Play {
     return !between_stages(issued.operation->group) || all_there(stage, issued.operation->group);
   }
 
-  // Each stage between which the group stretches has met it as often as this one, or stands at it.
+  // Whether every stage of the group has entered this collective before, or stands at it now.
   bool all_there(int stage, Group group) {
     const int turn = met(stage, group);
     const GroupStages stages = stages_of(group, stage, stage_count(program_));

@@ -278,8 +278,7 @@ class StageBuilder {
 
   Body boundary_body(int chunk, int block) const { return {{boundary(chunk, 1, {.away = block})}}; }
 
-  // The call for a boundary to a neighbouring chunk: a message to another stage, a new name on this
-  // one.
+  // Calls the boundary to a neighbouring chunk: a message to another stage, a new name on this one.
   BlockCall boundary(int chunk, int distance, const BoundaryBlocks& blocks) const {
     const int peer = neighbour(chunk, distance);
     const int layers = program_.chunks[static_cast<std::size_t>(chunk)].layers;
@@ -481,8 +480,7 @@ class StageBuilder {
     add_layers(body, block);
   }
 
-  // The chunks in the order of the network, so that stages with copies of a layer meet in that
-  // order.
+  // The chunks in the order of the network, so that stages with copies of a layer meet in it.
   std::vector<int> chunks_in_order() const {
     std::vector<int> order(program_.chunks.size());
     std::iota(order.begin(), order.end(), 0);
@@ -508,8 +506,7 @@ class StageBuilder {
     program_.bodies.push_back(std::move(body));
   }
 
-  // The all-gather of weights that ends a sharded update, if it may overlap the first forward
-  // passes.
+  // The all-gathers that end a sharded update, if they may overlap the first forward passes.
   void start() {
     Body body;
     if (plan_.overlap.data_parallel) add_units(body, &UnitBlocks::gather);

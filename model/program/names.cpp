@@ -115,7 +115,7 @@ constexpr std::array<std::string_view, 14> kGroups = {
 constexpr std::array<std::string_view, 6> kPasses = {
     "start", "forward", "backward", "input gradient", "weight gradient", "finish"};
 
-// A name for every enumerator, or it does not compile.
+// Does not compile unless every enumerator has a name.
 template <typename Names, typename Kind>
 constexpr bool names_up_to(const Names& names, Kind last) {
   return names.size() == static_cast<std::size_t>(last) + 1 && !names.back().empty();

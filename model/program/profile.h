@@ -42,8 +42,7 @@ struct ProfiledRank {
   std::vector<ProfiledStream> streams;
 };
 
-// A receive or a collective is timed from when its rank is ready for it, so waiting for others
-// counts.
+// A receive or a collective is timed from when its rank is ready for it: waiting counts.
 struct ProfiledOperation {
   int stage = 0;
   std::string operation;

@@ -5,7 +5,7 @@
 namespace trainyard {
 namespace {
 
-// The first `size` members of a group, or those of which `size` lie between each two.
+// The first `size` members of a group (`neighbours`), or every `size`-th member.
 GroupShape part_of(GroupShape group, int size, bool neighbours) {
   const int run = group.run == 0 ? group.size : group.run;
   if (neighbours) {
@@ -17,7 +17,7 @@ GroupShape part_of(GroupShape group, int size, bool neighbours) {
   return {group.stride * size, count, run / size, group.jump};
 }
 
-// The members of two dimensions together, those of `fast` first.
+// The group over two dimensions together; members of `fast` come first.
 GroupShape joined_after(GroupShape fast, GroupShape slow) {
   if (fast.size == 1) return slow;
   return {fast.stride, fast.size * slow.size, fast.size, slow.stride};
@@ -61,13 +61,13 @@ RankCoordinates RankLayout::coordinates(int rank) const {
           .expert_data = expert_place(groups_.expert_data)};
 }
 
-// The ranks of a stage lie in rows of as many as stand between two stages.
+// The number of a rank within its stage. The ranks of a stage lie in rows of pipeline.stride ranks.
 int RankLayout::place_in_stage(int rank) const {
   const int row = groups_.pipeline.stride;
   return rank / (row * groups_.pipeline.size) * row + rank % row;
 }
 
-// Expert groups are strides over the ranks of a stage; beyond a row the other stages' are between.
+// The stride of an expert group within the stage, where no other stages' rows are stepped over.
 int RankLayout::stride_in_stage(GroupShape shape) const {
   return shape.stride < groups_.pipeline.stride ? shape.stride
                                                 : std::max(1, shape.stride / groups_.pipeline.size);

@@ -1,5 +1,5 @@
 // The attention half of a layer: norm, QKV projection, norm of the heads, rotary embedding, core,
-// output projection, sum. Keys and values replicate where there are fewer heads than ranks.
+// output projection, sum. Keys and values are replicated if there are fewer KV heads than ranks.
 #include <algorithm>
 
 #include "model/program/parts/parts.h"
@@ -81,7 +81,7 @@ AttentionShape core_shape(const Lowering& lowering, bool sliding) {
   const HeadWidths widths = head_widths(lowering);
   const auto sequence = static_cast<double>(lowering.training.sequence_length);
   const bool windowed = sliding && model.sliding_window < lowering.training.sequence_length;
-  // Ulysses deals the heads over the context ranks instead of the queries.
+  // Ulysses deals the heads over the context ranks, the other algorithms the queries.
   const bool dealt = plan.context_parallel_algorithm == ContextAlgorithm::ulysses;
   const int head_shards = dealt ? plan.context_parallel : 1;
   const int query_shards = dealt ? 1 : plan.context_parallel;
@@ -116,12 +116,12 @@ Branch attention_branch(NetworkUnit& unit, const LayerInput& input, const LayerM
   return branch;
 }
 
-// Latent vectors have their own.
+// Whether queries and keys have a norm of the heads; the norm of latent vectors is another one.
 bool has_head_norm(const NetworkUnit& unit) {
   return unit.model().qk_norm && !unit.model().latent_attention;
 }
 
-// Queries, keys and values; with a norm of the heads the first two are raw before it.
+// Makes the buffers of queries, keys and values, and of the first two before a norm of the heads.
 void make_heads(NetworkUnit& unit, AttentionHalf& half) {
   const HeadWidths widths = head_widths(unit.lowering());
   const std::int64_t q = part_of(widths.queries);
@@ -170,7 +170,7 @@ Parameter make_sinks(NetworkUnit& unit) {
                         PartialGradient::none);
 }
 
-// From the gradients of what the core reads to those of what the projection writes.
+// From the gradients of the core's inputs to those of the projection's outputs.
 HeadBuffers append_heads_gradient(NetworkUnit& unit, const AttentionHalf& half, HeadBuffers of) {
   if (!unit.model().learned_positions) {
     Operation op{.kind = OperationKind::rotary_gradient,

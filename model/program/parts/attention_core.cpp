@@ -1,8 +1,8 @@
-// The attention core: alone, or over context ranks that each have a part of the sequence. Ring (Liu
-// et al. 2023): blocks of keys and values go round while the core works on the one before; in
-// backward their gradients follow them, and home at the end. All-gather: keys and values of all
-// ranks, again in backward, gradients scattered back. Ulysses (Jacobs et al. 2023): every rank gets
-// a share of the heads, and all tokens of them.
+// The attention core: on one rank, or over context-parallel ranks that each have a part of the
+// sequence. Ring (Liu et al. 2023): blocks of keys and values go round while the core works on the
+// block before; in backward the gradients follow their blocks and come home at the end. All-gather:
+// the keys and values of all ranks are gathered, again in backward, and their gradients are
+// scattered. Ulysses (Jacobs et al. 2023): every rank gets all tokens of some of the heads.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -21,22 +21,22 @@ Operation core_operation(const NetworkUnit& unit, const AttentionHalf& half, Ope
           .attention = half.shape};
 }
 
-// A number for each query, head and key.
+// A buffer with a number for each query, head and key.
 int score_buffer(NetworkUnit& unit, std::string_view name, const AttentionShape& shape) {
   const auto columns =
       static_cast<std::int64_t>(shape.heads) * static_cast<std::int64_t>(shape.keys);
   const int scores = unit.lowering().activation(
       name, static_cast<std::int64_t>(shape.batch * shape.queries), columns);
-  // Scores or probabilities, the mask and what dropout leaves.
+  // With dropout: the probabilities, the mask and what dropout leaves of them.
   double& bytes = unit.lowering().program.buffers.back().element_bytes;
   if (unit.drops()) bytes = 2 * bytes + 1;
   return scores;
 }
 
-// An unfused core's gradients of the scores, behind dropout and before it, and the matrix that the
-// scores' GEMM has as its input: there while it runs, and nobody else's (Megatron-LM:
-// fused_kernels/scaled_masked_softmax_cuda.cu, whose backward pass writes over its gradient;
-// core/transformer/dot_product_attention.py, matmul_input_buffer).
+// Scratch memory of an unfused core's backward kernel: the gradients of the scores after and before
+// dropout, and the input matrix of the scores' GEMM. It exists only while the kernel runs
+// (Megatron-LM: fused_kernels/scaled_masked_softmax_cuda.cu, whose backward pass writes over its
+// gradient; core/transformer/dot_product_attention.py, matmul_input_buffer).
 class ScoreGradients {
  public:
   ScoreGradients(NetworkUnit& unit, const AttentionShape& shape) : unit_(unit) {
@@ -71,7 +71,7 @@ int log_sum_buffer(NetworkUnit& unit, const AttentionShape& shape) {
                       static_cast<std::int64_t>(shape.heads));
 }
 
-// The blocks of a ring are merged by the log-sum-exp of their rows, fused or not.
+// A ring merges its blocks by the log-sum-exp of their rows, whether attention is fused or not.
 int statistics_buffer(NetworkUnit& unit, const AttentionShape& shape) {
   const Lowering& lowering = unit.lowering();
   return lowering.training.stack.flash_attention || is_ring(lowering.plan)
@@ -93,7 +93,7 @@ Operands read_for_gradient(const AttentionHalf& half, const HeadBuffers& heads,
   return operands;
 }
 
-// Once for each query: in a ring, with its own keys.
+// Sinks count once for each query: in a ring, with the block of the rank's own keys.
 void append_sinks(const AttentionHalf& half, Operands& operands) {
   if (half.sinks.exists()) operands.push_back(reads(half.sinks.weight));
 }
@@ -163,7 +163,7 @@ void append_attention_core_gradient(NetworkUnit& unit, const AttentionHalf& half
   beside.end();
 }
 
-// The scores again, from `heads` as forward had them; the output of the first time was kept.
+// Recomputes the scores from `heads`, the inputs of the forward pass, which kept its output.
 void repeat_core(NetworkUnit& unit, const AttentionHalf& half, const HeadBuffers& heads) {
   Operation core = core_operation(unit, half, OperationKind::attention);
   const ProgramBuffer first = unit.lowering().program.buffer(half.core_output);
@@ -231,7 +231,7 @@ void pass(NetworkUnit& unit, PassedOn how, const HeadBuffers& from, const HeadBu
       {reads(from.keys), reads(from.values), creates(to.keys), creates(to.values)});
 }
 
-// A block of the ring has its share of the keys.
+// An operation on one block of the ring, which has 1/c of the keys.
 Operation ring_operation(const NetworkUnit& unit, const AttentionHalf& half, OperationKind kind,
                          int step) {
   Operation core = core_operation(unit, half, kind);
@@ -277,7 +277,7 @@ void append_ring(NetworkUnit& unit, AttentionHalf& half) {
   }
 }
 
-// The scores of a block that were not kept. It merges nothing.
+// Recomputes the scores of a block that were not kept, without merging its output.
 void repeat_block(NetworkUnit& unit, const AttentionHalf& half, int step,
                   const HeadBuffers& block) {
   Operation core = ring_operation(unit, half, OperationKind::attention, step);
@@ -290,7 +290,7 @@ void repeat_block(NetworkUnit& unit, const AttentionHalf& half, int step,
   unit.repeat(core);
 }
 
-// One block of the ring in backward. `first`: of all that the pass works on.
+// One block of the backward ring. `first`: it is the first block that the pass works on.
 struct BlockAtWork {
   int step = 0;
   bool first = false;
@@ -316,7 +316,7 @@ void append_block_gradient(NetworkUnit& unit, const AttentionHalf& half, int con
   beside.end();
 }
 
-// Adds a block's gradients to those that came with its keys and values.
+// Adds a block's gradients to the sums that travel with its keys and values.
 void append_block_addition(NetworkUnit& unit, const HeadBuffers& block, const HeadBuffers& sum) {
   Operation addition{.kind = OperationKind::accumulate, .dtype = unit.lowering().dtype};
   addition.operands = {reads(block.keys), reads(block.values), updates(sum.keys),
@@ -324,8 +324,8 @@ void append_block_addition(NetworkUnit& unit, const HeadBuffers& block, const He
   unit.add(Phase::input_gradient, addition);
 }
 
-// What goes round a backward ring: gradients of keys and values so far, in two places in turn, and
-// those of the block at work.
+// The gradients of a backward ring: this rank's own; the sums of key and value gradients that go
+// round, in two places in turn; and those of the current block.
 struct RingGradients {
   HeadBuffers own;
   RingPlaces following;
@@ -345,9 +345,9 @@ RingGradients ring_gradients(NetworkUnit& unit, const AttentionHalf& half) {
   return gradients;
 }
 
-// The forward ring run backwards, from the block that it ended with to the rank's own: the next
-// block comes in and the gradients so far go out while the core works on the block between them
-// (Transformer Engine keeps that last block, and not the rank's own).
+// Runs the ring backwards, from the block that the forward ring ended with to the rank's own: the
+// next block comes in and the sums so far go out while the core works on the block between them
+// (Transformer Engine keeps that last block, not the rank's own).
 HeadBuffers append_ring_gradient(NetworkUnit& unit, const AttentionHalf& half, int context_gradient,
                                  bool repeats_core) {
   const RingGradients gradients = ring_gradients(unit, half);
@@ -366,11 +366,11 @@ HeadBuffers append_ring_gradient(NetworkUnit& unit, const AttentionHalf& half, i
   return gradients.own;
 }
 
-// The forward ring once more, from the rank's own block: what was passed on in the forward pass is
-// not kept (PyTorch, torch/distributed/tensor/experimental/_attention.py,
+// Runs the ring forwards once more, from the rank's own block, because what was passed on in the
+// forward pass is not kept (PyTorch, torch/distributed/tensor/experimental/_attention.py,
 // _templated_ring_attention_backward, whose inputs are the rank's own keys and values). The
-// gradients of a block follow it and come home at the end, where those of its own rank wait for
-// them; PyTorch sends these round as well, one message more.
+// gradients of a block follow it and come home at the end, where they are added to those of its own
+// rank; PyTorch sends these round as well, one message more.
 HeadBuffers append_forward_ring_gradient(NetworkUnit& unit, const AttentionHalf& half,
                                          int context_gradient) {
   const RingGradients gradients = ring_gradients(unit, half);
@@ -392,8 +392,8 @@ HeadBuffers append_forward_ring_gradient(NetworkUnit& unit, const AttentionHalf&
 
 // ---- Ulysses --------------------------------------------------------------------------------
 
-// Where there are fewer KV heads than ranks they replicate.
-// `shape.query_head_dim`: of these heads.
+// Exchanges tokens of all heads for heads of all tokens. KV heads are replicated if there are fewer
+// than ranks. `shape.query_head_dim` is the dimension of the heads that are exchanged.
 void exchange_heads(NetworkUnit& unit, Phase phase, const AttentionShape& shape, int from, int to) {
   const Lowering& lowering = unit.lowering();
   const Bytes message = std::max(bytes_of(lowering, from), bytes_of(lowering, to));

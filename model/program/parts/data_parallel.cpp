@@ -1,5 +1,5 @@
-// What gradients need before the optimizer: their sum over the ranks that worked on other tokens or
-// other heads with the same weights.
+// The reductions of gradients before the optimizer: their sum over the ranks that used the same
+// weights for other tokens or other heads.
 #include <algorithm>
 #include <array>
 #include <iterator>
@@ -30,7 +30,7 @@ void append_if_used(std::vector<Operation>& list, const Operation& reduce) {
   if (!reduce.operands.empty()) list.push_back(reduce);
 }
 
-// Among the ranks of one copy of the network that saw other tokens or heads.
+// Groups inside one copy of the network whose ranks saw other tokens or heads.
 struct PartialGroup {
   PartialGradient partial{};
   ProgramStream stream{};
@@ -55,9 +55,9 @@ void append_partial(const Lowering& lowering, const std::vector<Parameter>& para
   }
 }
 
-// Over all ranks that hold the same parameters, where that waits for the end of the step. With
-// sharded states each gets the sum of its part, within its sharding group and then across the
-// groups.
+// The reduction over all ranks that hold the same parameters, for gradients that are reduced once a
+// step. With sharded states each rank gets the sum of its part: within its sharding group, then
+// across the groups.
 void append_over_replicas(const Lowering& lowering, const std::vector<Parameter>& parameters,
                           bool experts, std::vector<Operation>& list) {
   const Sharing sharing = sharing_of(lowering, experts);

@@ -1,5 +1,5 @@
-// The embedding: a rank looks up the tokens whose rows it holds, the sum over the ranks is the
-// whole, learned positions are added to it.
+// The embedding: each rank looks up the tokens whose rows of the table it holds, the results are
+// summed over the ranks, and learned positions are added.
 #include "model/program/parts/parts.h"
 
 namespace trainyard {
@@ -9,7 +9,7 @@ Operation embedding_operation(const NetworkUnit& unit, OperationKind kind) {
   return {.kind = kind, .part = OperatorKind::embedding, .dtype = unit.lowering().dtype};
 }
 
-// Sums up what the ranks find; with sequence parallelism each gets its own tokens of it.
+// Looks tokens up and sums over the ranks; with sequence parallelism each rank gets its own tokens.
 void append_found(NetworkUnit& unit, int tokens, Parameter table, Operand into) {
   const std::int64_t width = unit.model().hidden_size;
   const bool scatters = unit.lowering().plan.sequence_parallel;
@@ -33,7 +33,7 @@ void append_positions(NetworkUnit& unit, Parameter rows, Operand sum, Operand ou
   unit.add(Phase::forward, add);
 }
 
-// Forward, and the gradient of what it drops from.
+// Appends dropout and its gradient; returns the gradient of its input.
 Operand append_dropout(NetworkUnit& unit, Operand input) {
   const int mask = unit.dropout_mask("embedding dropout mask");
   Operation drop = embedding_operation(unit, OperationKind::dropout);

@@ -1,17 +1,22 @@
-// Selective recomputation as torchtitan means it: of the GEMMs of a layer, in the order of its
-// modules, every second one is repeated, and so is all that is bound by memory; the outputs of the
-// others and of attention are kept. Queries, keys, values and heads' output are the first four, of
-// which keys and output are repeated. Of the MLP's first GEMM the first half is repeated, of its
-// last one nothing, as the estimate counts them (torchtitan repeats the second half, which costs
-// the same; of an MLP without a gate it keeps the first GEMM whole); of shared and routed experts
-// the same. Of the projections to latent vectors and back half is repeated, and of the router.
-// What attention exchanged between context ranks is not repeated, and of a ring not kept either: to
-// the policy it is one operation, of which it sees output and statistics (_CachingTorchDispatchMode
-// is off within an operation on distributed tensors). Reduce-scatters and what tokens went to
-// experts are kept; other exchanges are repeated, but for the last one, whose GEMM is kept.
-// Nothing behind the experts' last GEMM is needed again, nor behind a compiled layer's last one:
-// an eager policy keeps the MLP's output by its number, and repeats the sum that it goes into.
-// What such a policy keeps is there until the layer is repeated even if nobody reads it then.
+// Selective recomputation as torchtitan means it: every second GEMM of a layer, in the order of its
+// modules, is recomputed, and so are all memory-bound operations. The outputs of the other GEMMs
+// and of attention are kept.
+//
+// The projections of queries, keys and values and the output projection are the first four GEMMs;
+// those of the keys and of the output are recomputed. Of the MLP's first GEMM the first half is
+// recomputed, of its last one nothing, as the estimate counts them (torchtitan recomputes the
+// second half, which costs the same; of an MLP without a gate it keeps the first GEMM whole).
+// Shared and routed experts are treated alike. Of the projections to latent vectors and back half
+// is recomputed, and half of the router.
+//
+// What attention exchanged between context ranks is not recomputed, and the blocks of a ring are
+// not kept either: to the policy ring attention is one operation, of which it sees output and
+// statistics (_CachingTorchDispatchMode is off within an operation on distributed tensors).
+// Reduce-scatters and the exchange of tokens with experts are kept. Other exchanges are repeated,
+// except the last one, whose GEMM is kept. Nothing after the experts' last GEMM is needed again,
+// nor after a compiled layer's last one. An eager policy keeps the MLP's output by its number, and
+// repeats the sum that it goes into. What it keeps is there until the layer is recomputed, even if
+// nobody reads it then.
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -34,8 +39,7 @@ bool is_gemm(const Operation& op, OperatorKind part) {
   return op.kind == OperationKind::linear && op.part == part;
 }
 
-// Keys alone, of queries, keys and values: the first rows of the weight that they share with the
-// values.
+// The keys of a QKV projection alone: the first rows of the weight that they share with values.
 Operation keys_of(const Lowering& lowering, const Operation& projection) {
   const std::vector<Operand> created = created_by(projection);
   const std::size_t read = projection.operands.size() - created.size();
@@ -49,7 +53,7 @@ Operation keys_of(const Lowering& lowering, const Operation& projection) {
   return keys;
 }
 
-// The halves of what a GEMM makes: one that is made again, one that is kept.
+// The halves of a GEMM's output: `again` is recomputed, `kept` is kept.
 struct Halves {
   std::vector<Operand> whole;
   int again = -1, kept = -1;
@@ -113,7 +117,7 @@ Operation keeping(const Lowering& lowering, const Halves& halves) {
   return columns_moved(lowering, std::move(operands));
 }
 
-// What is repeated of a forward operation; nothing: its output is kept, or nobody needs it again.
+// What is recomputed of a forward operation; nothing: its output is kept, or not needed again.
 class Again {
  public:
   explicit Again(Lowering& lowering)
@@ -150,7 +154,7 @@ class Again {
   }
 
   std::vector<Halves> halves;
-  std::vector<Operand> kept_by_policy;  // and perhaps never read again
+  std::vector<Operand> kept_by_policy;  // buffers that may never be read again
 
  private:
   bool keeps(const Operation& op) {
@@ -167,7 +171,7 @@ class Again {
            (behind_last_ && is_communication(op.kind));
   }
 
-  // What was turned in place and kept is not turned again.
+  // A kept buffer that rotary already rotated in place is not rotated again.
   Operation repeated(Operation op) {
     std::erase_if(op.operands, [&](const Operand& operand) {
       return operand.access == Access::update && kept_.contains(operand.buffer);
@@ -190,7 +194,8 @@ bool uses(const Operation& op, int buffer, Access access) {
   });
 }
 
-// Behind the activation that reads it, else behind its GEMM: before it is turned in place.
+// Inserts the copy of the kept half after the activation that reads the whole, else after its GEMM,
+// before it is rotated in place.
 void keep_half(const Lowering& lowering, const Halves& halves, Operations& forward) {
   const int whole = halves.whole.front().buffer;
   auto at = std::find_if(forward.begin(), forward.end(), [&](const Operation& op) {

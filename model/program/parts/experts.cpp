@@ -1,7 +1,7 @@
-// Routed experts (GShard, Lepikhin et al. 2021; DeepSeek-V3 report, 2024, §2.1.2): a router chooses
-// a token's experts, a copy of the token goes to each of them by an all-to-all, those that share an
-// expert (ETP) gather their rows, each expert's rows pass its MLP, and everything goes back the
-// same way. The gates weight the rows inside the MLP, so that nothing of an expert's output is
+// Routed experts (GShard, Lepikhin et al. 2021; DeepSeek-V3 report, 2024, §2.1.2). A router chooses
+// the experts of each token; an all-to-all sends a copy of the token to each of them; ranks that
+// share an expert (ETP) gather their rows; each expert's rows pass its MLP; and everything goes
+// back the same way. Gates weight the rows inside the MLP, so that nothing of an expert's output is
 // kept.
 #include "model/program/parts/experts.h"
 
@@ -119,7 +119,7 @@ Operation permutation(const NetworkUnit& unit, OperationKind kind) {
   return {.kind = kind, .part = OperatorKind::permutation, .dtype = unit.lowering().dtype};
 }
 
-// The copies of a rank's tokens, as many as the most loaded expert lets through.
+// Elements of the copies of a rank's tokens, scaled by the load of the busiest expert rank.
 double dispatched_elements(const Lowering& lowering) {
   return static_cast<double>(lowering.local_tokens) * lowering.model.experts_per_token *
          lowering.model.hidden_size * load_of(lowering);
@@ -131,8 +131,8 @@ struct Exchange {
   double element_bytes = 2;
 };
 
-// Of the copies that go to one rank a stack may send one, which is copied there again: those that
-// share an expert gather every row of it.
+// Elements of a message. A stack may send several copies for one rank as one (deduplicated
+// dispatch), which is copied again there. Ranks that share an expert gather every row of it.
 double message_elements(const Lowering& lowering, Group group) {
   const Plan& plan = lowering.plan;
   const double copies = dispatched_elements(lowering);
@@ -154,7 +154,7 @@ void append_exchange(NetworkUnit& unit, Phase phase, const Exchange& exchange,
             .operands = std::move(operands)});
 }
 
-// Rows of tokens with a number for each.
+// A buffer of token rows, and one with a number for each row.
 struct Rows {
   int rows = -1, numbers = -1;
 };
@@ -166,7 +166,7 @@ double activation_bytes(const NetworkUnit& unit) {
   return unit.lowering().training.precision.activation_bytes;
 }
 
-// Copies of this rank's tokens, their gates and how many there are for each expert.
+// Makes the copies of this rank's tokens, their gates, and the number of copies for each expert.
 Rows append_copies(NetworkUnit& unit, ExpertHalf& half, int gates) {
   const std::int64_t hidden = unit.model().hidden_size;
   const Rows copies{routed(unit, "token copies", half.rows.copies, hidden),
@@ -195,7 +195,7 @@ Rows append_dispatch(NetworkUnit& unit, ExpertHalf& half, Rows copies) {
   return received;
 }
 
-// All rows of this rank's experts, those of one expert together.
+// Gathers all rows for this rank's experts and sorts them by expert.
 Rows append_grouping(NetworkUnit& unit, ExpertHalf& half, Rows received) {
   const Plan& plan = unit.lowering().plan;
   const std::int64_t hidden = unit.model().hidden_size;
@@ -264,9 +264,9 @@ void append_grouped_gradients(NetworkUnit& unit, const LinearPart& linear, int c
   unit.add(Phase::weight_gradient, to_weights);
 }
 
-// GEMMs of 8 and 4 bits want each expert's rows aligned: they are copied to such places before
-// them, and back behind them (Megatron-Core's Fp8Padding and Fp8Unpadding), where the stack does
-// so. What fills the gaps is not counted.
+// GEMMs of 8 and 4 bits need each expert's rows aligned. If the stack does so by copies, rows are
+// copied to aligned places before the GEMMs and back after them (Megatron-Core's Fp8Padding and
+// Fp8Unpadding). The padding is not counted.
 int append_alignment(NetworkUnit& unit, Phase phase, const ExpertHalf& half, int rows,
                      std::string_view name) {
   const Training& training = unit.lowering().training;
@@ -327,7 +327,7 @@ std::vector<Operand> with_rows(std::vector<Operand> operands, Rows from, Rows to
   return operands;
 }
 
-// From the experts' order to that of what was received, summed over those that share them.
+// Restores the order of the received rows and sums them over the ranks that share an expert.
 Rows append_ungrouping(NetworkUnit& unit, Phase phase, const ExpertHalf& half, Rows rows,
                        const ReturnNames& names) {
   if (half.rows.sorts) {
@@ -356,7 +356,7 @@ Rows append_combine(NetworkUnit& unit, Phase phase, const ExpertHalf& half, Rows
   return copies;
 }
 
-// The bias of a row-parallel GEMM is added once, after the sum.
+// Adds the bias of the row-parallel down projection once, after the sum over ranks.
 void append_down_bias(NetworkUnit& unit, ExpertHalf& half, int rows) {
   if (!unit.model().biases) return;
   half.down_bias =
@@ -381,7 +381,7 @@ void append_unpermute(NetworkUnit& unit, Phase phase, const ExpertHalf& half, in
 
 // ---- Gradients --------------------------------------------------------------------------------
 
-// The output gradient's rows as this rank received its tokens.
+// Sends the rows of the output gradient where the tokens were sent in the forward pass.
 int append_gradient_dispatch(NetworkUnit& unit, const ExpertHalf& half, Operand gradient) {
   const std::int64_t hidden = unit.model().hidden_size;
   const int copies = routed(unit, "output gradient copies", half.rows.copies, hidden);
@@ -465,7 +465,7 @@ ExpertHalf append_experts(NetworkUnit& unit, const LayerMiddle& middle) {
   append_norm(unit, half.branch.norm, half.branch.stream, half.branch.input);
   const int gates = append_route(unit, half);
   const Rows received = append_dispatch(unit, half, append_copies(unit, half, gates));
-  // Beside the dispatch.
+  // Shared experts run beside the dispatch.
   std::vector<int> added;
   if (unit.model().shared_experts > 0) added = {append_shared_experts(unit, half)};
   const Rows sorted = append_grouping(unit, half, received);

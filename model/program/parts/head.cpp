@@ -34,7 +34,7 @@ double loss_weight(const Transformer& model, int depth) {
 
 struct CrossEntropy {
   int logits = -1, gradient = -1, labels = -1, largest = -1;
-  std::vector<int> sums;  // Σ exp and the label's logit: one buffer where they are reduced together
+  std::vector<int> sums;  // Σ exp and the label's logit; one buffer if they are reduced together
   double weight = 1;
 };
 
@@ -48,7 +48,7 @@ CrossEntropy make_cross_entropy(NetworkUnit& unit, std::int64_t columns, int dep
   ProgramBuffer gradient = logits;
   gradient.name = "logit gradient";
   gradient.element_bytes = logit_gradient_bytes(training);
-  // Beside the gradient what else the stack keeps for a logit.
+  // All memory that the stack keeps for a logit, except its gradient, is counted with the logits.
   logits.element_bytes = saved_logit_bytes(training.stack, unit.lowering().plan.tensor_parallel) -
                          gradient.element_bytes;
   entropy.logits = unit.lowering().add(logits);
@@ -98,7 +98,7 @@ void append_cross_entropy_gradient(NetworkUnit& unit, const CrossEntropy& entrop
   unit.add(Phase::input_gradient, gradient);
 }
 
-// What makes the logits of one token ahead, and their loss.
+// The logits of one predicted token and their loss: the next token, or one further ahead (MTP).
 struct Prediction {
   Operand stream, gradient;
   NormPart norm;
@@ -148,7 +148,7 @@ void add_head(NetworkUnit& unit, Parameter table) {
                         .biases = {},
                         .shape = gemm_shape(lowering, matrix.rows, matrix.columns),
                         .dtype = lowering.training.precision.head_gemm};
-  // The furthest token first, as Megatron-Core has it; and back.
+  // The furthest token comes first, as in Megatron-Core; backward in reverse order.
   std::vector<Prediction> predictions;
   for (int depth = unit.model().mtp_layers; depth >= 0; --depth) {
     predictions.push_back(append_prediction(unit, head, depth));

@@ -1,7 +1,8 @@
-// Multi-head latent attention (DeepSeek-V2, 2024, §2.1): queries and keys and values come from
-// latent vectors, which every tensor-parallel rank makes of all tokens; each then builds its own
-// heads of them. What a rank knows of a latent vector's gradient is what its heads say: everything
-// before it is linear in that, so the sum over the ranks waits for the input's and the weights'.
+// Multi-head latent attention (DeepSeek-V2, 2024, §2.1). Queries, keys and values come from latent
+// vectors, which every tensor-parallel rank computes for all tokens; each rank then builds its own
+// heads from them. So a rank has only its heads' contribution to the gradient of a latent vector.
+// Everything before it is linear in that gradient, so the sum over ranks is taken later: in the
+// gradients of the input and of the down-projections' weights.
 #include "model/program/parts/parts.h"
 
 namespace trainyard {

@@ -1,5 +1,5 @@
-// One layer: the attention half and the MLP half, which has experts where the layer is of that
-// kind. Before them, of an MTP layer, what makes one stream of two.
+// One layer: the attention half and the MLP half, which has experts in a MoE layer. In an MTP layer
+// its two inputs are joined first.
 #include "model/program/parts/experts.h"
 #include "model/program/parts/mlp.h"
 #include "model/program/parts/mtp.h"
@@ -12,8 +12,8 @@ Operation waiting_with(const NetworkUnit& unit, Operand buffer) {
   return {.kind = OperationKind::await, .dtype = unit.lowering().dtype, .operands = {buffer}};
 }
 
-// What a compiled layer keeps of its weights as its GEMMs cast them, from before the first of them
-// to the end of the input gradients (pytorch/ao pull request 936).
+// The cast weights that a compiled layer keeps, from before its first GEMM to the end of its input
+// gradients (pytorch/ao pull request 936).
 class CastWeights {
  public:
   explicit CastWeights(NetworkUnit& unit) : unit_(unit) {

@@ -1,5 +1,5 @@
 // The dense MLP half of a layer: norm, up projection (gate and up side by side when gated),
-// activation, down projection, sum. And the MLP's own pieces, which experts have too.
+// activation, down projection, sum. Also the pieces of an MLP that experts share.
 #include "model/program/parts/mlp.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The pieces of an MLP, which a dense layer, shared experts and routed experts have in common.
+// The pieces of an MLP that dense layers, shared experts and routed experts have in common.
 // Internal to model/program.
 #pragma once
 
@@ -15,24 +15,24 @@ struct MlpNames {
 
 struct MlpShape {
   Segment ffn;
-  double rows = 0;  // of the tokens, or of one expert's
-  int experts = 0;  // so many of them on this rank; 0: an MLP for all tokens
+  double rows = 0;  // tokens; of routed experts, the tokens of one
+  int experts = 0;  // routed experts on this rank; 0: one MLP for all tokens
 };
 
 struct MlpPart {
   MlpNames names;
   LinearPart up, down;
   int up_output = -1, product = -1;
-  int saved_up = -1, saved_product = -1;  // the same as they are kept
-  int gates = -1;                         // of the rows, where experts weight them
+  int saved_up = -1, saved_product = -1;  // the same as they are kept for backward
+  int gates = -1;                         // of the rows, if experts weight them; −1: none
 };
 
-// Norm and ends of the half; the GEMMs are the caller's.
+// Makes the branch of the MLP half with its norm; the GEMMs are the caller's.
 Branch mlp_branch(NetworkUnit& unit, const LayerMiddle& middle);
-// Added after the reduction of the down projection.
+// The bias of the down projection, which is added after its reduction.
 Parameter mlp_bias(NetworkUnit& unit);
 MlpPart make_mlp(NetworkUnit& unit, const MlpNames& names, const MlpShape& shape);
-// Columns of the two intermediates.
+// Columns of this rank's two intermediate activations.
 std::int64_t up_width(const MlpPart& mlp);
 std::int64_t product_width(const MlpPart& mlp);
 void append_activation(NetworkUnit& unit, MlpPart& mlp);

@@ -1,9 +1,9 @@
-// Multi-token prediction (DeepSeek-V3, arXiv 2412.19437, §2.2), as Megatron-Core places it: behind
-// the last layer D layers more, each of which takes in the state of the one before it and the
-// embedding of the token that this one was to predict; the head runs behind all of them. The two
-// inputs are normed, put side by side and projected to one by a column-parallel GEMM, whose columns
-// are then gathered (no stack that copies what it gathers has this). The embeddings of all depths
-// are looked up together.
+// Multi-token prediction (DeepSeek-V3, arXiv 2412.19437, §2.2), placed as in Megatron-Core: D more
+// layers follow the last one. Each takes the state of the layer before it and the embedding of the
+// token that that layer was to predict; the head runs after all of them. The two inputs are normed,
+// put side by side and projected to one by a column-parallel GEMM, whose columns are then gathered
+// (no stack that copies what it gathers has MTP). The embeddings of all depths are looked up
+// together.
 #include "model/program/parts/mtp.h"
 
 namespace trainyard {
@@ -36,13 +36,13 @@ Operation mtp_operation(const NetworkUnit& unit, OperationKind kind) {
           .operands = {}};
 }
 
-// Another name for some of a tensor: no copy.
+// Gives a part of a tensor another name, without a copy.
 Operation renaming(const NetworkUnit& unit, std::vector<Operand> operands) {
   return {
       .kind = OperationKind::move, .dtype = unit.lowering().dtype, .operands = std::move(operands)};
 }
 
-// This tensor-parallel rank's part of what all of them have whole.
+// Takes this tensor-parallel rank's part of a tensor that all ranks have whole.
 void append_own_part(NetworkUnit& unit, Phase phase, Operand whole, int part) {
   Operation move = renaming(unit, {whole, creates(part)});
   move.group = Group::tensor;
@@ -50,7 +50,7 @@ void append_own_part(NetworkUnit& unit, Phase phase, Operand whole, int part) {
   unit.add(phase, std::move(move));
 }
 
-// This rank's rows of what it has columns of.
+// Gathers the columns of all ranks, and takes this rank's rows under sequence parallelism.
 int rows_of_columns(NetworkUnit& unit, int columns) {
   const Plan& plan = unit.lowering().plan;
   if (plan.tensor_parallel == 1) return columns;

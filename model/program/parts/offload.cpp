@@ -9,7 +9,7 @@
 namespace trainyard {
 namespace {
 
-// What the layer makes, and its inputs.
+// The buffers that the forward pass of the unit creates, and its inputs.
 std::set<int> made_forward(const Lowering& lowering, const NetworkUnit& unit) {
   std::set<int> made = {lowering.hidden, lowering.embedded};
   for (const Operation& operation : unit.forward()) {
@@ -20,7 +20,7 @@ std::set<int> made_forward(const Lowering& lowering, const NetworkUnit& unit) {
   return made;
 }
 
-// Of these, what backward reads before it is made again.
+// Those of them that backward reads before it recomputes them.
 std::vector<int> kept_for_backward(const Lowering& lowering, const NetworkUnit& unit) {
   const std::set<int> made = made_forward(lowering, unit);
   std::vector<int> kept;
@@ -52,7 +52,7 @@ void append_if_any(OperationList& list, Operation operation) {
   if (!operation.operands.empty()) list.push_back(std::move(operation));
 }
 
-// Written where something begins that others wait for.
+// A small buffer that is written when something begins that copies wait for.
 ProgramBuffer mark(std::string_view name, BufferRole role) {
   ProgramBuffer mark{.name = name, .role = role, .scope = Scope::stage};
   mark.rows = mark.columns = 1;
@@ -68,7 +68,8 @@ int pass_mark(Lowering& lowering) {
   return lowering.pass_begun;
 }
 
-// This rank's part of what it keeps; the whole of it where nobody shares it, or it is a part.
+// A buffer at `target` for this rank's part of a held one; of the same size if that is not shared
+// or is a part already.
 ProgramBuffer part_of_whole(const Lowering& lowering, int held, const Sharing& sharing,
                             OffloadTarget target) {
   ProgramBuffer part = lowering.program.buffer(held);
@@ -84,14 +85,15 @@ ProgramBuffer part_of_whole(const Lowering& lowering, int held, const Sharing& s
   return part;
 }
 
-// Whether one of the phases completes it.
+// Whether one of the phases completes the gradient of the parameter.
 bool completed_in(const NetworkUnit& unit, const Parameter& parameter,
                   const std::vector<Phase>& phases) {
   const Phase phase = completing_phase(unit, parameter);
   return std::find(phases.begin(), phases.end(), phase) != phases.end();
 }
 
-// The gradients of a unit that lie elsewhere, but for one that the other of two units moves.
+// The offloaded gradients that a unit brings or sends: not those that another unit with the same
+// parameter moves.
 std::vector<Parameter> moved_gradients(const NetworkUnit& unit, const std::vector<Phase>& phases,
                                        bool come) {
   std::vector<Parameter> moved = unit.used();
@@ -107,7 +109,7 @@ std::vector<Parameter> moved_gradients(const NetworkUnit& unit, const std::vecto
 constexpr Places kWeight = {&Parameter::held_weight, &Parameter::stored_weight};
 constexpr Places kGradient = {&Parameter::held_gradient, &Parameter::stored_gradient};
 
-// One copy of them all to where a pass finds them (`fetch`), or back (`copy`); none of nothing.
+// One copy of all of them to the buffers of a pass (`fetch`) or back (`copy`); empty for none.
 OperationList carried(const Lowering& lowering, const std::vector<Parameter>& some, Places places,
                       ProgramStream stream, Phase phase) {
   if (some.empty()) return {};
@@ -259,8 +261,8 @@ UpdateCrossing::UpdateCrossing(Lowering& lowering, const std::vector<Parameter>&
   }
 }
 
-// Of a gradient or a weight, what the update has of it: itself where both are in one place, else
-// this rank's part.
+// The buffer of a gradient or a weight at the place of the update: where it lies, if that is the
+// same place, else a buffer for this rank's part.
 int UpdateCrossing::place(int held, int stored, const Sharing& sharing) {
   const bool away = stored != held;
   if (away == on_host_) return stored;
@@ -277,7 +279,7 @@ Operation UpdateCrossing::crossing(bool experts, bool cuts) const {
   return copy;
 }
 
-// All of one kind to where the update is made; no operands where there are none.
+// A copy of all weights or all gradients to the place of the update; no operands if there are none.
 Operation UpdateCrossing::to_update(bool experts, Places places) const {
   const std::vector<Parameter> kept = parameters_of(parameters_, experts);
   const std::vector<Parameter> there = parameters_of(there_, experts);
@@ -294,7 +296,7 @@ Operation UpdateCrossing::to_update(bool experts, Places places) const {
   return copy;
 }
 
-// Gradients to where the update is made. `clears`: what they leave behind.
+// Copies gradients to the place of the update. `clears`: then clears the buffers where they lay.
 void UpdateCrossing::append_gradients(OperationList& list, bool clears) const {
   for (const bool experts : {false, true}) {
     append_if_any(list, to_update(experts, kGradient));
@@ -306,12 +308,12 @@ void UpdateCrossing::append_gradients(OperationList& list, bool clears) const {
   }
 }
 
-// Weights from where they lie to where the update is made.
+// Copies weights from where they lie to the place of the update.
 void UpdateCrossing::append_weights(OperationList& list) const {
   for (const bool experts : {false, true}) append_if_any(list, to_update(experts, kWeight));
 }
 
-// And back: whole or in parts, as they lie.
+// Copies updated weights back, whole or in parts, as they lie.
 void UpdateCrossing::append_return(OperationList& list, bool experts) const {
   const std::vector<Parameter> into = parameters_of(parameters_, experts);
   const std::vector<Parameter> from = parameters_of(there_, experts);
@@ -325,8 +327,8 @@ void UpdateCrossing::append_return(OperationList& list, bool experts) const {
   list.push_back(std::move(copy));
 }
 
-// Weights of which each rank updated its part and that lie whole outside the device: gathered on
-// it.
+// For weights that lie whole outside the device while each rank updated only its part: gathers them
+// on the device and copies them out.
 void UpdateCrossing::append_spread(OperationList& list, bool experts) const {
   const Sharing sharing = sharing_of(lowering_, experts);
   const std::vector<Parameter> all = parameters_of(parameters_, experts);

@@ -1,7 +1,8 @@
-// What lies outside the device: copies over the link to the host, both directions at once
-// (ZeRO-Infinity, Rajbhandari et al. 2021). Activations go behind a layer's forward pass and come
-// back before its backward pass. Weights come for every pass and are forgotten behind it. Gradients
-// come, what a micro-batch adds is added, and they go. Internal to model/program.
+// Tensors that lie outside the device, and the copies over the link to the host, which runs in both
+// directions at once (ZeRO-Infinity, Rajbhandari et al. 2021). Activations leave after a layer's
+// forward pass and come back before its backward pass. Weights come for every pass and are dropped
+// after it. Gradients come, a micro-batch's gradient is added, and they go back. Internal to
+// model/program.
 #pragma once
 
 #include <vector>
@@ -10,69 +11,70 @@
 
 namespace trainyard {
 
-// Whether the activations of layer `local_layer` of a stage leave the device: those of all layers,
-// or of the first few.
+// Whether the activations of layer `local_layer` of a stage leave the device: those of all layers
+// or of the first few do.
 bool sends_activations_away(const Plan& plan, int local_layer);
 
-// What a layer keeps for backward: away when its forward pass has ended, back before its backward
-// pass. The stream waits for both with `awaited`, a buffer that is there when all have gone.
-// `stays`: a buffer that does not leave; −1: none.
+// The copies of what a layer keeps for backward: away after its forward pass, back before its
+// backward pass. A wait for the buffer `awaited` ends when all of it has gone. `stays`: a buffer
+// that does not leave; −1: none.
 struct ActivationCopies {
   Operation away, back;
   int awaited = -1;
 };
 ActivationCopies activation_copies(Lowering& lowering, const NetworkUnit& unit, int stays);
-// On the compute stream, until `buffer` is written.
+// A wait on the compute stream until `buffer` is written.
 Operation await(int buffer);
 
 bool keeps_weights_away(const Lowering& lowering);
 bool keeps_gradients_away(const Plan& plan);
-// How many units before the one that needs them weights and gradients come: one, or two where parts
-// come that are gathered beside the unit between (ZeRO-Infinity, §6.2).
+// How many units ahead of their use weights and gradients are copied to the device: one; or two if
+// what comes are parts, which are then gathered while the unit between runs (ZeRO-Infinity, §6.2).
 int units_ahead(const Lowering& lowering);
 
-// Of a unit's pass: its weights come, and what its gradients are added to. Behind the pass the sums
-// go.
+// The copies of a unit's pass: its weights come, the gradients that it adds to come, and after the
+// pass the sums go.
 std::vector<Operation> weights_from_offload(const NetworkUnit& unit, Phase phase);
 std::vector<Operation> gradients_from_offload(const NetworkUnit& unit,
                                               const std::vector<Phase>& phases);
 std::vector<Operation> gradients_to_offload(const NetworkUnit& unit,
                                             const std::vector<Phase>& phases);
-// `coming`, made to wait: until the unit begins beside which it stands; or, for the first units of
-// a pass, until the pass before begins. Otherwise it would come as early as the stream is free, and
-// take memory for longer.
+// The copies `coming`, made to wait: in beside_unit until the unit begins during which they run; in
+// beside_pass, for the first units of a pass, until the pass before begins. Otherwise a copy would
+// start as soon as its stream is free, and hold memory for longer.
 std::vector<Operation> beside_unit(Lowering& lowering, std::vector<Operation> coming);
 std::vector<Operation> beside_pass(Lowering& lowering, std::vector<Operation> coming);
-// Says to beside_pass() that a pass begins; on the compute stream.
+// The operation on the compute stream that tells beside_pass() that a pass begins.
 Operation pass_begins(Lowering& lowering);
-// At the end of a step: `operations` on gradients that come for them and go again.
+// At the end of a step: `operations`, between copies that bring offloaded gradients and send them.
 std::vector<Operation> with_gradients_here(const Lowering& lowering,
                                            const std::vector<Parameter>& parameters,
                                            std::vector<Operation> operations);
 
-// The buffers of a weight or a gradient: where it is used, and where it lies from step to step.
+// The two buffers of a weight or a gradient: where a pass uses it, and where it lies between steps.
 struct Places {
   int Parameter::*held;
   int Parameter::*stored;
 };
 
-// The update, where states lie. Outside the device the host makes it: what it needs goes there,
-// what it makes comes back, and the device waits for all of it (Megatron's hybrid optimizer without
-// overlapped copies). On the device, what lies outside comes and goes, this rank's part of it.
+// The transfers around the optimizer update, which runs where the optimizer states lie. If that is
+// outside the device, the host updates: its inputs go there, its results come back, and the device
+// waits for all of it (Megatron's hybrid optimizer without overlapped copies). On the device, this
+// rank's parts of what lies outside come and go.
 class UpdateCrossing {
  public:
   UpdateCrossing(Lowering& lowering, const std::vector<Parameter>& parameters);
-  // The parameters as the update finds them, in their held buffers.
+  // The parameters with their held buffers at the place of the update.
   const std::vector<Parameter>& there() const { return there_; }
-  // What the norm reads, what else the update needs, and updated weights to where they lie.
-  // Gradients are clear then.
+  // The copies of what the norm reads, of what else the update needs, and of updated weights back
+  // to where they lie. After them gradients are clear.
   std::vector<Operation> for_norm() const;
   std::vector<Operation> for_update() const;
   std::vector<Operation> back() const;
 
  private:
   int place(int held, int stored, const Sharing& sharing);
-  // `cuts`: one of each two operands is a whole, the other this rank's part of it.
+  // `cuts`: of each two operands one is a whole and the other this rank's part of it.
   Operation crossing(bool experts, bool cuts) const;
   Operation to_update(bool experts, Places places) const;
   void append_gradients(std::vector<Operation>& list, bool clears) const;

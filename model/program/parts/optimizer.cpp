@@ -1,4 +1,4 @@
-// The end of a step: the gradients' norm over the whole network and the update that it clips.
+// The end of a step: the gradient norm over the whole network, and the update, which it clips.
 // Without a barrier (post-validation, Qi et al. 2023, §4) the update does not wait for the norm.
 #include <utility>
 
@@ -7,7 +7,7 @@
 namespace trainyard {
 namespace {
 
-// `parts`: its operands are parts already.
+// `parts`: the operands are parts already, so the operation works on whole buffers.
 Operation sharded(const Lowering& lowering, OperationKind kind, bool experts, bool parts) {
   const Sharing sharing = sharing_of(lowering, experts);
   Operation operation{.kind = kind, .phase = Phase::update, .dtype = Dtype::fp32};
@@ -78,8 +78,9 @@ std::vector<Operation> squared_norm(const Lowering& lowering,
   return list;
 }
 
-// Over the parts of sharded states, then over the copy of the network; with experts, whose copies
-// are spread over others' replicas, over all ranks.
+// The norm is summed over the parts of sharded states, then over one copy of the network. With
+// experts, whose copies are spread over the replicas of other parameters, it is summed over all
+// ranks.
 std::vector<Operation> norm_reduction(const Lowering& lowering, int norm) {
   const ProgramBuffer& buffer = lowering.program.buffer(norm);
   Operation reduce{.kind = OperationKind::all_reduce,

@@ -1,5 +1,5 @@
 // Sends and receives between stages. With sequence parallelism a rank sends what it holds, 1/t of
-// the tokens; a stack with scattered sends does so without it and gathers on the other side
+// the tokens. Without it a stack with scattered sends also sends 1/t, and gathers on the other side
 // (scatter/gather optimisation, Narayanan et al. 2021, §4.1).
 #include "model/program/parts/parts.h"
 
@@ -22,7 +22,7 @@ Operation boundary(const Lowering& lowering, OperationKind kind, int buffer) {
       .message = whole.bytes() / (scattered(lowering) ? lowering.plan.tensor_parallel : 1)};
 }
 
-// One a micro-batch, until the kernels of the pass take it or it is sent.
+// A buffer for each micro-batch: it holds a message until the pass takes it or it is sent.
 int held_activation(Lowering& lowering, std::string_view name) {
   const int held = lowering.activation(name, lowering.local_tokens, lowering.model.hidden_size);
   lowering.program.buffers.back().scope = Scope::microbatch;
@@ -67,8 +67,8 @@ std::vector<Operation> boundary_send(const Lowering& lowering, int buffer) {
 
 std::vector<Operation> boundary_receive(Lowering& lowering, int buffer) {
   Operation receive = boundary(lowering, OperationKind::receive, buffer);
-  // A backward pass that begins with forward work again needs no gradient for that; the engines
-  // hand it to the pass all the same, and begin when it is there.
+  // A backward pass that begins with recomputation does not need the gradient for that. Pipeline
+  // engines receive it before they start the pass all the same.
   if (!scattered(lowering) && buffer == lowering.gradient &&
       recomputes(lowering.plan, RecomputeMode::full)) {
     return receive_ahead(lowering);

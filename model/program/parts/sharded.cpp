@@ -1,15 +1,19 @@
-// Gradients and weights of which a rank keeps its part only (ZeRO stages 2 and 3, Rajbhandari et
-// al. 2020; FSDP, Zhao et al. 2023). Every backward pass makes whole gradients of a unit and leaves
-// each rank the sum of its part, added to what earlier micro-batches left behind the reduction, on
-// its stream. A unit makes its gradients once the reduction of the unit before the last one is
-// done (FSDP2's post_backward waits for the event of the reduce-scatter before), so that two units'
-// whole gradients are there at most. Without a pipeline the pass ends once all sums are there, as
-// FSDP and DeepSpeed wait in their last callback of a backward pass. In a pipeline only the last
-// pass waits (FSDP2's is_last_backward): the last two reductions go on beside the passes that
-// follow. Under stage 3 a unit's weights are gathered before each pass and forgotten after it; the
-// gather of the next unit runs beside the one at work. There the next pass waits in any case: its
-// first gather goes behind the reductions. Where the halves of a backward pass are apart, all
-// gradients of a unit are reduced together once the last of them is there, as a bucket is.
+// Gradients and weights of which a rank keeps only its part (ZeRO stages 2 and 3, Rajbhandari et
+// al. 2020; FSDP, Zhao et al. 2023).
+//
+// Gradients: every backward pass makes whole gradients of a unit. Behind it, on the stream of the
+// reduction, each rank adds its part of their sum to what earlier micro-batches left. A unit makes
+// its gradients only when the reduction of the unit two before it has ended (FSDP2's post_backward
+// waits for the event of the reduce-scatter before), so that at most two units have whole
+// gradients. Without a pipeline the pass ends when all sums are there, as FSDP and DeepSpeed wait
+// in their last callback of a backward pass. In a pipeline only the last pass waits (FSDP2's
+// is_last_backward): the last two reductions overlap the passes that follow. If the backward pass
+// is split, all gradients of a unit are reduced together when the last of them is there, as a
+// bucket is.
+//
+// Weights: under stage 3 a unit's weights are gathered before each pass and dropped after it; the
+// gather of the next unit overlaps the current one. There the next pass waits for all sums in any
+// case, because its first gather is queued behind the reductions.
 #include <algorithm>
 #include <utility>
 
@@ -29,7 +33,7 @@ ProgramStream stream_of(const Lowering& lowering) {
                                              : ProgramStream::compute;
 }
 
-// The pass that adds to a gradient, where the two are apart; nobody does: the last.
+// The half of a split backward pass that adds to a gradient; the weight-gradient half if none does.
 Phase phase_of(const NetworkUnit& unit, const Parameter& parameter) {
   if (!unit.splits_backward()) return Phase::weight_gradient;
   const auto uses = [&](const Operation& op) {
@@ -51,7 +55,7 @@ Operation clearing(const std::vector<Parameter>& parameters, Phase phase) {
   return clear;
 }
 
-// This rank's part of each gradient: the gradient itself where nobody shares it.
+// Buffers for this rank's part of each reduced gradient: the gradient itself if not sharded.
 std::vector<int> part_buffers(Lowering& lowering, const std::vector<Parameter>& parameters,
                               const Sharing& sharing) {
   std::vector<int> parts;
@@ -69,7 +73,7 @@ std::vector<int> part_buffers(Lowering& lowering, const std::vector<Parameter>& 
   return parts;
 }
 
-// Reduce-scatter, sum across sharding groups, and addition to what earlier micro-batches left.
+// Reduce-scatter, all-reduce across sharding groups, addition to the sum of earlier micro-batches.
 void append_reduction(Lowering& lowering, const std::vector<Parameter>& parameters, Phase phase,
                       OperationList& list) {
   const Sharing sharing = sharing_of(lowering, parameters.front().expert);
@@ -107,19 +111,19 @@ void append_reduction(Lowering& lowering, const std::vector<Parameter>& paramete
   list.push_back(std::move(accumulate));
 }
 
-// The gradients of which a pass leaves the sum of a part only.
+// The parameters of whose gradients a pass leaves only the sum of a part.
 std::vector<Parameter> summed_up(const NetworkUnit& unit, bool experts) {
   std::vector<Parameter> all = parameters_of(unit.used(), experts);
   std::erase_if(all, [](const Parameter& parameter) { return !parameter.keeps_gradient_part(); });
   return all;
 }
 
-// Its gradient is whole once another unit's backward pass is done.
+// Whether the gradient is complete only when another unit's backward pass has ended.
 bool is_forgotten_later(const Parameter& parameter) {
   return parameter.end == SharedEnd::back || parameter.end == SharedEnd::middle;
 }
 
-// Another unit's backward pass, before this one's, has begun its gradient.
+// Whether another unit's backward pass, which runs before this one's, has begun the gradient.
 bool is_begun_before(const Parameter& parameter) {
   return parameter.end == SharedEnd::front || parameter.end == SharedEnd::middle;
 }
@@ -135,7 +139,7 @@ std::optional<Phase> reduce_every_pass(NetworkUnit& unit) {
   OperationList before;
   OperationList after;
   std::optional<Phase> reduced;
-  // A backward pass that is not split clears when it begins.
+  // An unsplit backward pass clears all gradients when it begins.
   const bool split = unit.splits_backward();
   for (const bool experts : {false, true}) {
     std::vector<Parameter> all = summed_up(unit, experts);

@@ -19,8 +19,9 @@ ProgramBuffer activation_buffer(const Lowering& lowering, std::string_view name,
   return buffer;
 }
 
-// The norm is added up over one copy of the network; a network of experts has none, its norm is
-// added up over all ranks.
+// The number of ranks, among those over which the gradient norm is summed, that hold each element.
+// The norm is summed over one copy of the network; with experts, which have no such copy, over all
+// ranks.
 double ranks_with_each_element(const Lowering& lowering, const Cut& cut) {
   const Plan& plan = lowering.plan;
   int ranks = plan.schedule->route == Route::both_ways ? 2 : 1;
@@ -161,8 +162,8 @@ Parameter NetworkUnit::parameter(const Matrix& matrix, PartialGradient partial, 
   return parameter;
 }
 
-// The part keeps role and scope; the whole becomes what a pass makes and forgets. Weights live from
-// the gather, a unit ahead, to their last use.
+// Adds a buffer for this rank's part, which keeps role and scope. The whole becomes an activation:
+// a weight lives from its gather, a unit ahead, to its last use.
 int NetworkUnit::keep_part(int whole, const Sharing& sharing) {
   ProgramBuffer part = lowering_.program.buffer(whole);
   const bool weight = part.role == BufferRole::weight;
@@ -190,7 +191,7 @@ void NetworkUnit::keep_parts(Parameter& parameter) {
   if (stage >= 3 && sharing.shards > 1) {
     parameter.held_weight = keep_part(parameter.weight, sharing);
   } else if (casts_master_weights(lowering_)) {
-    // Of one rank the master weights are what it keeps: kernels read them cast.
+    // A single rank keeps only the master weights; kernels read them cast.
     ProgramBuffer& weight = lowering_.program.buffer(parameter.weight);
     weight.element_bytes = lowering_.training.precision.master_weight_bytes;
     weight.dtype = Dtype::fp32;
@@ -200,7 +201,7 @@ void NetworkUnit::keep_parts(Parameter& parameter) {
   }
 }
 
-// What lies outside the device; on it is what a pass makes of that and forgets.
+// Adds a buffer outside the device; the one on the device then exists only during a pass.
 int NetworkUnit::store(int held, OffloadTarget target) {
   if (target == OffloadTarget::none) return held;
   ProgramBuffer stored = lowering_.program.buffer(held);
@@ -249,7 +250,7 @@ void NetworkUnit::repeat(Operation operation) {
 void NetworkUnit::repeat_forward() {
   const int discarded = local_activation("output again");
   std::vector<Operation> again = forward_;
-  // The last mask of dropout is saved too, and comes last.
+  // With dropout the last saved tensor is the mask, which the last operation makes.
   if (lowering_.training.stack.recompute_stops_early && !drops()) {
     const auto last_gemm = std::find_if(again.rbegin(), again.rend(), [](const Operation& op) {
       return op.kind == OperationKind::linear || op.kind == OperationKind::grouped_linear;
@@ -275,8 +276,8 @@ void NetworkUnit::surround_backward(const std::vector<Operation>& before,
   backward_.insert(backward_.end(), after.begin(), after.end());
 }
 
-// Without overlap the collectives take their turn among the kernels; only the second gather of a
-// saved input, which nothing waits for, always runs beside them.
+// Without overlap, collectives run on the compute stream. Only the second gather of a saved input
+// always overlaps kernels, because nothing waits for it.
 Operation NetworkUnit::tensor_collective(OperationKind kind, Phase phase, int whole) const {
   const bool beside = lowering_.plan.overlap.tensor_parallel || phase == Phase::weight_gradient;
   const ProgramBuffer& buffer = lowering_.program.buffer(whole);
@@ -293,8 +294,8 @@ bool NetworkUnit::copies_sequences(Phase phase) const {
          phase != Phase::weight_gradient;
 }
 
-// This rank's rows are neighbours in every tensor of a program: the copy moves what it would have
-// to reorder.
+// In a program this rank's rows are always contiguous, so the copy reorders nothing: it moves as
+// many bytes as the stack's copy would.
 int NetworkUnit::sequence_copy(Phase phase, int whole, bool column_parallel,
                                std::string_view name) {
   ProgramBuffer buffer = lowering_.program.buffer(whole);

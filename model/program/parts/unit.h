@@ -1,7 +1,7 @@
-// What the files that write a part of the network share: a unit (one layer, the embedding, the
-// head) collects its forward operations once and its backward operations once, the latter in the
-// order of a backward pass that is not split; input-gradient and weight-gradient passes are
-// selections from that list. Internal to model/program.
+// What the files that write a part of the network share. A unit (one layer, the embedding, the
+// head) collects its forward operations once and its backward operations once, in the order of an
+// unsplit backward pass. Input-gradient and weight-gradient passes are selections from that list.
+// Internal to model/program.
 #pragma once
 
 #include <string_view>
@@ -22,35 +22,36 @@ struct Lowering {
   std::int64_t tokens = 0;        // n = b·s/c
   std::int64_t local_tokens = 0;  // n/t under sequence parallelism
   Dtype dtype = Dtype::bf16;      // of activations and weights
-  int hidden = -1;                // buffers between layers: the stream, and its gradient
-  int gradient = -1;
-  // What MTP layers take in beside it, at the position of each; and its gradient.
+  int hidden = -1;                // buffers between layers: the residual stream,
+  int gradient = -1;              // and its gradient
+  // The embeddings that MTP layers take in, at the position of each layer, and their gradients.
   int embedded = -1, embedded_gradient = -1;
-  // Marks that the beginning of a unit, or of a pass, writes: copies that come from outside the
-  // device for a later unit, or for the next pass, wait for them. −1: no copy does.
+  // Buffers that are written when a unit, or a pass, begins. Copies from outside the device for a
+  // later unit, or for the next pass, wait for them. −1: no copy does.
   int begun = -1, pass_begun = -1;
 
   int add(const ProgramBuffer& buffer);
-  // [rows×columns] of activations.
+  // A new activation buffer [rows×columns].
   int activation(std::string_view name, std::int64_t rows, std::int64_t columns);
 };
 
-// With the two buffers between layers.
+// A lowering whose program has only the buffers between layers.
 Lowering start_lowering(const Transformer& model, const Training& training, const Plan& plan);
 
-// Over which ranks a gradient must be added up before data parallelism: those that saw other tokens
-// or other heads with the same weights.
+// The ranks over which a gradient must be added up before data parallelism, because they used the
+// same weights for other tokens or other heads.
 enum class PartialGradient : std::uint8_t { none, tensor, kv_head, expert_tensor };
 
-// Of a parameter that several units use in every pass, embedding and head or MTP layers: which of
-// them it is. Whole weights and gradients are made where a pass meets the first of them, and
-// forgotten behind the last (a tied parameter is one parameter of FSDP's root).
+// For a parameter that several units use in every pass (embedding, MTP layers, tied head): which of
+// these a unit is. The whole weight or gradient is made where a pass meets the first of them and
+// dropped after the last (a tied parameter is one parameter of FSDP's root).
 enum class SharedEnd : std::uint8_t { none, front, middle, back };
 
 struct Parameter {
   int weight = -1, gradient = -1;  // as the passes use them; −1: the model does not have it
-  // What the rank keeps from step to step: the same, or its part of them; and where: the same, or
-  // outside the device, and then what is held is there while a pass needs it.
+  // What the rank holds: the same buffers, or its part of them (ZeRO 2 and 3). And where that is
+  // stored between passes: the same, or outside the device; what is held then exists while a pass
+  // needs it.
   int held_weight = -1, held_gradient = -1;
   int stored_weight = -1, stored_gradient = -1;
   PartialGradient partial = PartialGradient::none;
@@ -75,26 +76,26 @@ Operand creates(int buffer, int ahead = 0);
 Operand updates(int buffer, int ahead = 0);
 Operand with_access(Operand operand, Access access);
 
-// `whole` split over the tensor-parallel ranks; KV heads replicate where there are too few.
+// `whole` split over the tensor-parallel ranks; KV heads are replicated if they are fewer.
 Segment split(const Lowering& lowering, std::int64_t whole);
 Segment split_kv_heads(const Lowering& lowering, std::int64_t whole);
 inline std::int64_t part_of(const Segment& segment) { return segment.whole / segment.shards; }
 
-// The ranks that hold the same parameters: all of them, those that share one copy of sharded
-// states, those that hold the same shard.
+// The ranks that hold the same parameters: all of them; those that share one copy of the sharded
+// states; and those that hold the same shard.
 struct Sharing {
   Group all{}, shard{}, replica{};
   int ranks = 1, shards = 1;
 };
 Sharing sharing_of(const Lowering& lowering, bool experts);
-// Whether the passes' weights are cast from the master weights as they are gathered, without a copy
-// in between (FSDP).
+// Whether gathers cast the weights of the passes from the master weights, so that no 16-bit copy is
+// kept (FSDP).
 bool casts_master_weights(const Lowering& lowering);
 
 // Whether a buffer is this rank's part of another.
 bool is_part(const Lowering& lowering, int buffer);
 
-// Where the weights of the passes lie; master weights that they are cast from, with the optimizer.
+// Where the weights of the passes lie: with the optimizer if they are cast from master weights.
 OffloadTarget weights_target(const Lowering& lowering);
 
 class NetworkUnit {
@@ -106,45 +107,46 @@ class NetworkUnit {
   const Lowering& lowering() const { return lowering_; }
   const Transformer& model() const { return lowering_.model; }
 
-  // A row for each of this rank's tokens, or for each token of its tensor-parallel group.
+  // New activations with a row for each of this rank's tokens, or each token of its TP group.
   int local_activation(std::string_view name);
   int whole_activation(std::string_view name, std::int64_t columns);
-  // fp32; of tokens, sums and counts.
+  // A new fp32 buffer for sums, counts and indices.
   int numbers(std::string_view name, std::int64_t rows, std::int64_t columns);
-  // One byte for each number of this rank's tokens.
+  // One byte for each element of this rank's tokens.
   int dropout_mask(std::string_view name);
   bool drops() const { return lowering_.training.stack.dropout; }
 
   Parameter parameter(const Matrix& matrix, PartialGradient partial,
                       SharedEnd end = SharedEnd::none);
-  // Another unit's; where only parts are kept, with whole copies of its own unless every pass meets
-  // all units that have it.
+  // A parameter of another unit. If only parts are kept, this unit gets whole copies of its own,
+  // unless every pass meets all units that use the parameter.
   Parameter borrowed(Parameter parameter, SharedEnd end = SharedEnd::back);
-  // Held by every tensor-parallel rank; partial where each sees its own tokens only.
+  // Replicated on all tensor-parallel ranks; its gradient is partial if each has its own tokens.
   Parameter replicated(const Matrix& matrix);
 
   void add(Phase phase, Operation operation);
-  // Forward work again, in the backward pass: one operation, or all so far, whose output nobody
-  // needs a second time.
+  // Recomputation in the backward pass: of one operation, or of all forward operations so far.
+  // Nobody needs their last output a second time.
   void repeat(Operation operation);
   void repeat_forward();
-  // Every second GEMM of a layer, and what is bound by memory. Requires: the forward pass is
-  // complete.
+  // Recomputes every second GEMM of a layer and all memory-bound operations. Requires: the forward
+  // pass is complete.
   void repeat_every_second_matmul();
   // Whether input and weight gradients are passes of their own.
   bool splits_backward() const;
   void surround_backward(const std::vector<Operation>& before, const std::vector<Operation>& after);
 
-  // Around column- and row-parallel GEMMs. Before: with sequence parallelism an all-gather into a
-  // new buffer of that name, else the buffer itself. After: a reduce-scatter into a new buffer,
-  // else an all-reduce in place. Where the stack copies what is gathered and what is scattered, the
-  // copies are here too; but for the second gather of a saved input, for the weight gradient:
-  // PyTorch keeps what was gathered and has none. `plain`: without copies whatever the stack does.
+  // The collectives around column- and row-parallel GEMMs. gathered: with sequence parallelism an
+  // all-gather into a new buffer of that name, else the buffer itself. reduced: a reduce-scatter
+  // into a new buffer, else an all-reduce in place. If the stack copies sharded sequences, the
+  // copies are added too, except for the second gather of a saved input for the weight gradient:
+  // PyTorch keeps what was gathered and has none. Under set_plain_collectives(true) there are no
+  // copies at all.
   Operand gathered(Phase phase, Operand local, std::string_view name);
   int reduced(Phase phase, int partial, std::string_view name);
-  // The same with a place for the scattered sum; returns where the sum is.
+  // The same with a buffer for the scattered sum; returns where the sum is.
   Operand reduced(Phase phase, Operand partial, Operand scattered);
-  // The columns of all tensor-parallel ranks side by side, in a new buffer. Requires: several
+  // An all-gather of the columns of all tensor-parallel ranks into a new buffer. Requires: several
   // ranks.
   int gathered_columns(Phase phase, int columns, std::string_view name);
   // A small all-reduce among the tensor-parallel ranks; nothing for one rank.
@@ -155,7 +157,7 @@ class NetworkUnit {
   const std::vector<Operation>& forward() const { return forward_; }
   const std::vector<Operation>& backward() const { return backward_; }
   const std::vector<Parameter>& parameters() const { return parameters_; }
-  // And what is borrowed.
+  // parameters(), and the borrowed ones.
   const std::vector<Parameter>& used() const { return used_; }
 
  private:
@@ -164,7 +166,7 @@ class NetworkUnit {
   int store(int held, OffloadTarget target);
   Operation tensor_collective(OperationKind kind, Phase phase, int whole) const;
   bool copies_sequences(Phase phase) const;
-  // Beside a collective of a column-parallel GEMM, or of a row-parallel one.
+  // The copy beside a collective of a column-parallel or a row-parallel GEMM.
   int sequence_copy(Phase phase, int whole, bool column_parallel, std::string_view name);
 
   Lowering& lowering_;
