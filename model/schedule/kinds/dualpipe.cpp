@@ -1,7 +1,8 @@
-// DualPipe (DeepSeek-V3 report, 2024, §3.2.1; the order of its published implementation): half of
-// the micro-batches enter at each end, every stage holds a copy of the layers for either way, and a
-// forward pass runs beside a backward pass of the other way. Longest span
-// (m−q)(F+B+W) + q·F&B + (p/2−1)(F&B + B − 2W), q = m − 3p/2 + 1 pairs on stage 0 (handbook §8).
+// DualPipe (DeepSeek-V3 report, 2024, §3.2.1; the order of its published implementation). Half of
+// the micro-batches enter at each end of the pipeline, every stage holds a copy of the layers for
+// either way, and forward passes run side by side with backward passes of the other way. Longest
+// span (m−q)(F+B+W) + q·F&B + (p/2−1)(F&B + B − 2W), with q = m − 3p/2 + 1 pairs on stage 0
+// (handbook §8).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,7 +30,8 @@ Expected<void> accepts(PipelineShape shape) {
   return {};
 }
 
-// One stage's list. `near` is the way that enters at this stage's end of the pipeline.
+// Builds one stage's list. A way is 0 (from stage 0) or 1 (from the last stage); `near` is the one
+// that enters at this stage's end of the pipeline.
 class StageList {
  public:
   StageList(PipelineShape shape, int stage)
@@ -63,7 +65,7 @@ class StageList {
 
   void steady() {
     for (int i = 0; i < half_ - stages_ + from_end_ + 1; ++i) {
-      // In the middle the first two passes would wait for each other's neighbours.
+      // On the two middle stages the first pair cannot run: each would wait for the other's pass.
       if (i == 0 && from_middle_ == 0) {
         forward(near_);
         backward(far_);
@@ -78,7 +80,7 @@ class StageList {
     }
   }
 
-  // Weight gradients of the second half of the last passes are put off, to fill the wait.
+  // In the second half of the last passes weight gradients are delayed, to fill the wait.
   void drain() {
     const int rounds = from_end_ + 1;
     bool put_off = false;
@@ -139,14 +141,14 @@ int pairs(PipelineShape shape, int stage) {
   return steady + (from_middle == 0 ? -1 : from_middle);
 }
 
-// Those of the last backward passes that are put off (`drain`).
+// The chunks whose weight gradients `drain` delays.
 int chunks_between_halves(PipelineShape shape, int stage) {
   return std::min(stage, shape.stages - 1 - stage) + 1;
 }
 
 int chunks_in_flight(PipelineShape shape, int /*stage*/) { return shape.stages + 1; }
 
-// Of each way as many as there are stages from here to its end.
+// Of each way a stage keeps as many micro-batches as there are stages from here to the way's end.
 Bytes most_kept(PipelineShape shape, int stage, std::span<const Bytes> of_chunks) {
   return (shape.stages - stage) * of_chunks[0] + (stage + 1) * of_chunks[1];
 }

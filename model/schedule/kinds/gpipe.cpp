@@ -16,8 +16,8 @@ PassList passes(PipelineShape shape) {
   return PassList(static_cast<std::size_t>(shape.stages), stage);
 }
 
-// Two flow shops, one after the other: Σ F_i + (m−1)·max F_i, and the same for B + W. Exact for any
-// stages; (m+p−1)(F+B+W) when they are equal.
+// All forward passes, then all backward passes: Σ F_i + (m−1)·max F_i, and the same for B + W (a
+// flow shop each). Exact for any stages; (m+p−1)(F+B+W) when they are equal.
 Seconds span(PipelineShape shape, std::span<const PassTimes> times) {
   Seconds sum;
   Seconds slowest_forward;

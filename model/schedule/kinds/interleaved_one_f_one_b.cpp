@@ -29,14 +29,14 @@ Expected<void> accepts(PipelineShape shape) {
   return {};
 }
 
-// Handbook §7: (p−i−1)·2 + (v−1)·p forward passes ahead and one more, m·v at most.
+// Handbook §7: (p−i−1)·2 + (v−1)·p + 1 forward passes before the first backward pass, at most m·v.
 int chunks_in_flight(PipelineShape shape, int stage) {
   const std::int64_t ahead = std::int64_t{shape.chunks - 1} * shape.stages;
   const std::int64_t all = std::int64_t{shape.microbatches} * shape.chunks;
   return static_cast<int>(std::min(all, std::int64_t{shape.stages - stage - 1} * 2 + ahead + 1));
 }
 
-// The k-th forward or backward pass of a stage; backward takes the chunks from the last.
+// The k-th forward or backward pass of a stage; backward passes take the chunks from the last on.
 Pass nth(PipelineShape shape, PassKind kind, int k) {
   const int group = shape.stages * shape.chunks;
   const int chunk = k % group / shape.stages;
@@ -44,7 +44,7 @@ Pass nth(PipelineShape shape, PassKind kind, int k) {
           kind == PassKind::forward ? chunk : shape.chunks - 1 - chunk};
 }
 
-// The chunks of a stage's forward passes, one after the other.
+// Walks through the chunks of a stage's forward passes, in order.
 class ChunkWalk {
  public:
   explicit ChunkWalk(PipelineShape shape) : shape_(shape), left_(shape.stages) {}
@@ -64,7 +64,7 @@ class ChunkWalk {
   int chunk_ = 0;
 };
 
-// Behind each forward pass of the steady state, which is the same again after p·v passes.
+// The largest sum after a forward pass of the steady state, which repeats itself after p·v passes.
 Bytes most_kept(PipelineShape shape, int stage, std::span<const Bytes> of_chunks) {
   const int ahead = chunks_in_flight(shape, stage) - 1;
   const int steady = shape.microbatches * shape.chunks - ahead;

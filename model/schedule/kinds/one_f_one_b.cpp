@@ -1,5 +1,5 @@
-// 1F1B (PipeDream-Flush; Narayanan et al. 2021): stage i runs p − i − 1 forward passes ahead, then
-// one forward and one backward in turn, so that at most p − i micro-batches are in flight.
+// 1F1B (PipeDream-Flush; Narayanan et al. 2021): stage i runs p − i − 1 forward passes, then one
+// forward and one backward pass in turn, so that at most p − i micro-batches are in flight.
 #include <algorithm>
 
 #include "model/schedule/span.h"

@@ -1,7 +1,7 @@
-// ZB-H1 (Qi et al. 2023): 1F1B whose backward is split, weight gradients delayed so that every
-// stage holds p micro-batches. Longest span m(F+B+W) + (p−1)(F+B−W) for W ≤ F; a pipeline with p in
-// flight cannot start its first input gradient before pF + (p−1)B, so that with W > F it is
-// m(F+B+W) + (p−1)B.
+// ZB-H1 (Qi et al. 2023): 1F1B with a split backward, whose weight gradients are delayed so that
+// every stage holds p micro-batches. Longest span m(F+B+W) + (p−1)(F+B−W) for W ≤ F. With W > F it
+// is m(F+B+W) + (p−1)B, because with p micro-batches in flight stage 0 cannot start its first input
+// gradient before pF + (p−1)B.
 #include "model/schedule/span.h"
 #include "model/schedule/zero_bubble.h"
 

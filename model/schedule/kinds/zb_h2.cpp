@@ -1,7 +1,7 @@
-// ZB-H2 (Qi et al. 2023): 2(p−i) − 1 forward passes ahead on stage i fill the bubble of ZB-H1, and
-// 2p − 1 micro-batches are in flight. Longest span m(F+B+W) + (p−1)(F+B−2W) for W ≤ F; with W > F
-// m(F+B+W) + (p−1)(B−F). Steps follow each other at one span: the optimizer's global checks are
-// made after the fact (post-validation).
+// ZB-H2 (Qi et al. 2023): stage i runs 2(p−i) − 1 forward passes first, which fill the bubble of
+// ZB-H1; 2p − 1 micro-batches are in flight. Longest span m(F+B+W) + (p−1)(F+B−2W) for W ≤ F, and
+// m(F+B+W) + (p−1)(B−F) for W > F. Steps follow each other at one span: the optimizer's global
+// checks are made after the fact (post-validation).
 #include "model/schedule/span.h"
 #include "model/schedule/zero_bubble.h"
 

@@ -1,6 +1,6 @@
 // ZB-V (Qi et al. 2024, "Pipeline Parallelism with Controllable Memory"): two chunks a stage in the
-// shape of a V, so that the last stage turns a micro-batch round at once. Activations of p
-// micro-batches, as 1F1B; no bubble when F = B = W. Steps follow each other at one span.
+// shape of a V, so that a micro-batch turns round on the last stage at once. Activations of p
+// micro-batches, as in 1F1B; no bubble when F = B = W. Steps follow each other at one span.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,8 +17,8 @@ Expected<void> accepts(PipelineShape shape) {
                  fmt::format("found {} with zb-v, allowed 2", shape.chunks));
 }
 
-// One stage's list. Passes are counted for as many micro-batches as fill the pipeline; those that
-// the step does not have are left out.
+// Builds one stage's list. It counts passes for as many micro-batches as fill the pipeline, and
+// leaves out those of micro-batches that the step does not have.
 class StageList {
  public:
   StageList(PipelineShape shape, int stage) : shape_(shape), stage_(stage) {}
@@ -39,9 +39,9 @@ class StageList {
 
  private:
   static constexpr int kOut = 0;   // the chunk on the way to the last stage
-  static constexpr int kBack = 1;  // and the one on the way back
+  static constexpr int kBack = 1;  // the chunk on the way back
   struct Next {
-    int forward = 0, input_gradient = 0, weight_gradient = 0;  // micro-batch
+    int forward = 0, input_gradient = 0, weight_gradient = 0;  // the next micro-batch of each pass
   };
 
   std::vector<Pass> without_pipeline() {
@@ -111,13 +111,14 @@ PassList passes(PipelineShape shape) {
   return list;
 }
 
-// Of p micro-batches; fewer where there are not enough to fill the pipeline.
+// The two chunks of p micro-batches; fewer if there are not enough to fill the pipeline.
 int chunks_in_flight(PipelineShape shape, int stage) {
   const int m = shape.microbatches;
   return std::min({2 * shape.stages, 2 * m, m + stage + 1});
 }
 
-// Of chunk 0 as many as the way to the turn and back takes, or one less and one more of chunk 1.
+// The larger of two moments: chunk 0 is kept for 2p − stage micro-batches, or for one fewer, and
+// chunk 1 makes up the rest of chunks_in_flight.
 Bytes most_kept(PipelineShape shape, int stage, std::span<const Bytes> of_chunks) {
   const int all = chunks_in_flight(shape, stage);
   const auto with = [&](int first) {
@@ -132,8 +133,8 @@ Bytes most_kept(PipelineShape shape, int stage, std::span<const Bytes> of_chunks
 // No bubble when F = B = W.
 double fill(PipelineShape /*shape*/, PassTimes /*times*/) { return 0; }
 
-// The most are there when the pipeline drains: all input gradients of which the list puts off the
-// weight gradients, and one more. Those of micro-batches that the step does not have are left out.
+// The most are there when the pipeline drains: all chunks whose weight gradients are delayed, and
+// the one at work. Those of micro-batches that the step does not have are left out.
 int chunks_between_halves(PipelineShape shape, int stage) {
   if (shape.stages == 1) return 0;
   const int missing = std::max(0, 2 * shape.stages - 1 - shape.microbatches);
