@@ -20,7 +20,8 @@ struct UnitBlocks {
   int forward = -1;
   int backward = -1;  // input and weight gradient in one
   int input_gradient = -1, weight_gradient = -1;
-  // Under ZeRO-3 the gradient of the logits, with which the head begins its two backward passes.
+  // Under ZeRO-3: the gradient of the logits, with which the head's backward and input-gradient
+  // passes begin.
   int loss_backward = -1, loss_input_gradient = -1;
   // All-gathers of its weights for a pass, if it has only a part of them: before the first unit of
   // the pass, or (fetch_next) while the unit before it runs.
