@@ -46,8 +46,8 @@ enum class OperationKind : std::uint8_t {
                     // share → whole keys of each head; rotates the last elements of each
                     // query in place
   latent_rotary_gradient,  // keys' → the gradients of both inputs; rotates the query gradients back
-  attention,  // queries, keys, values (, sinks) → output, log-sum-exp of each row (unfused:
-              // the probabilities) (, scores: of one block of an unfused ring)
+  attention,  // queries, keys, values (, sinks) → output, log-sum-exp of each row (unfused, no
+              // ring: the probabilities) (, in an unfused ring the scores of its block)
   attention_gradient,  // queries, keys, values, output, log-sum-exp, output' (, scores) (, sinks) →
                        // queries', keys', values'; += sinks'
   attention_step,  // a later step of a ring: queries, keys and values of another rank; updates
@@ -167,9 +167,8 @@ enum class Access : std::uint8_t {
 struct Operand {
   int buffer = 0;  // index in Program::buffers
   Access access = Access::read;
-  bool frees = false;  // the last use: the memory returns when all users have ended
-  std::uint8_t ahead =
-      0;  // of a buffer between layers: 0 is at this layer's input, 1 at its output
+  bool frees = false;      // the last use: the memory returns when all users have ended
+  std::uint8_t ahead = 0;  // of a buffer between layers: 0 at this layer's input, 1 at its output
 };
 
 struct Operation {
