@@ -239,14 +239,13 @@ struct ProgramBuffer {
   std::int64_t rows = 0, columns = 0;
   Dtype dtype = Dtype::bf16;
   double element_bytes = 2;
-  Cut cut;              // weights and gradients
-  double replicas = 1;  // ranks that hold each element and add its square to the gradient norm
-  int part_of = -1;     // the weight or gradient of which this is one rank's part, a flat array
-  Group among{};        // the group over which `part_of` is cut, by the rank's place in it
-  bool gathered =
-      false;             // a weight that exists only for a pass: gathered, or fetched from the host
-  OffloadTarget away{};  // where the buffer lies if it is not on the device
-  bool routed = false;   // the routing decides the number of rows; `rows` is the expected one
+  Cut cut;                // weights and gradients
+  double replicas = 1;    // ranks that hold each element and add its square to the gradient norm
+  int part_of = -1;       // the weight or gradient of which this is one rank's part, a flat array
+  Group among{};          // the group over which `part_of` is cut, by the rank's place in it
+  bool gathered = false;  // a weight made for one pass: gathered, or copied from the host
+  OffloadTarget away{};   // where the buffer lies if it is not on the device
+  bool routed = false;    // the routing decides the number of rows; `rows` is the expected one
   bool keeps_weights = false;  // of optimizer states: they hold the weights in full precision too
   int ahead = 0;       // of tokens and labels: row i holds the token this many places after token i
   int prediction = 0;  // of the head's weights and gradients: 0 is for the next token, k for the
@@ -257,7 +256,7 @@ struct ProgramBuffer {
   Bytes bytes_on_device() const { return away == OffloadTarget::none ? bytes() : Bytes(0); }
 };
 
-// Of an optimizer step: so many of its first operands are gradients.
+// How many operands of an optimizer step are gradients; they come first.
 std::size_t updated_gradients(const Operation& optimizer_step);
 
 std::string_view name_of(OperationKind kind);
@@ -265,7 +264,7 @@ std::string_view name_of(ProgramStream stream);
 std::string_view name_of(Group group);
 std::string_view name_of(OperatorKind kind);
 
-// The collective that prices it; nothing for what is no collective.
+// The collective of the cost model that prices it; nothing if it is not a collective.
 std::optional<CollectiveOperation> collective_of(OperationKind kind);
 
 }  // namespace trainyard
