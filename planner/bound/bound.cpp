@@ -6,7 +6,8 @@
 namespace trainyard {
 namespace {
 
-// Of weights, gradients and optimizer states on all devices together.
+// Bytes of weights, gradients and optimizer states that the devices hold for one parameter, without
+// what `offload` moves off them.
 double bytes_per_parameter(const Training& training, const Offload& offload) {
   const auto here = [](OffloadTarget target, double bytes) {
     return target == OffloadTarget::none ? bytes : 0.0;

@@ -32,7 +32,7 @@ void add(const LayerCost& cost, int times, PassSums& sums) {
   sums.exchanging = std::max(sums.exchanging, exchange / all);
 }
 
-// The share of a stage's time that a forward pass beside a backward pass can hide at most.
+// The largest share of a stage's time that running a forward pass beside a backward pass can hide.
 double hidden_share(const PreparedJob& job, double exchanging) {
   const double gained = std::max(0.0, 1 - job.job.training.stack.overlap_slowdown);
   return std::min(exchanging, 0.5) * gained;
@@ -40,8 +40,9 @@ double hidden_share(const PreparedJob& job, double exchanging) {
 
 Seconds both(PassTraffic traffic) { return traffic.forward + traffic.backward; }
 
-// What a layer's attention and MLP blocks exchange, as far as it shows. Ring attention hides behind
-// the core, which is part of the pass: pass and ring together take at least the ring.
+// Exposed communication of a layer's attention and MLP blocks. Ring attention counts whole although
+// it hides behind the attention core: the core is part of the pass, which is never shorter than the
+// ring.
 Seconds shown_exchange(const Stack& stack, const Plan& plan, const LayerTraffic& traffic) {
   return both(traffic.tensor_parallel) * shown_of_tensor_parallel(stack, plan) +
          both(traffic.context_parallel);
@@ -57,7 +58,8 @@ PassTimes passes_of(const Plan& plan, const LayerCost& cost, double full, double
           weight_gradient.total()};
 }
 
-// What the stage's layers and ends take for one micro-batch; an end that it does not have: nothing.
+// Sets the passes of the stage's layers, embedding and head for one micro-batch; those that the
+// stage does not have stay 0.
 void set_unit_passes(const StageCosts& costs, const Plan& plan, const StageParameters& held,
                      const RepeatedOnStage& repeated, UnitPasses& units) {
   for (std::size_t kind = 0; kind < held.kinds.size(); ++kind) {
@@ -79,12 +81,12 @@ PassTimes stage_passes(const UnitPasses& units, const StageParameters& held) {
   return passes.add(units.embedding).add(units.head);
 }
 
-// Layers and ends.
+// Whether both stages have the same layers, embedding and head.
 bool held_alike(const StageParameters& a, const StageParameters& b) {
   return a.kinds == b.kinds && a.embedding == b.embedding && a.head == b.head;
 }
 
-// The average stage's part of the parameters.
+// The parameters on a rank of the average stage.
 StageParameters average_stage(const ParameterShares& shares, const Plan& plan) {
   StageParameters stage;
   stage.dense = shares.dense / (plan.tensor_parallel * plan.pipeline_parallel);
@@ -93,7 +95,7 @@ StageParameters average_stage(const ParameterShares& shares, const Plan& plan) {
   return stage;
 }
 
-// At least so many of the stages have a layer.
+// A lower bound of the share of stages that have a layer: only the two end stages may have none.
 double share_with_layers(const Plan& plan) {
   const double stages = plan.pipeline_parallel;
   return stages > 2 ? (stages - 2) / stages : 0;
@@ -171,10 +173,11 @@ Seconds step_floor(const PreparedJob& job, const Plan& plan, const ExchangeFloor
   return (passes * (1 - hidden) + job.job.training.stack.step_overhead) * kRounding;
 }
 
-// The span is that of handbook §8's closed forms at least: of any stage its m micro-batches and, of
-// one, the first chunks of the stages before it. The last stage has all others before it. The least
-// of the longest span, over all ways to share the passes out, is where all stages have the same:
-// each then takes 1 − 1/m of the one before. In chunks the average stage stands for it.
+// The span of a stage is at least that of handbook §8's closed forms: its m micro-batches, and one
+// micro-batch in the first chunks of the stages before it. `always` is that of the last stage,
+// which has all others before it. `without_traffic` is the least that the longest span can be, over
+// all ways to share the passes out: all spans are then equal, so that each stage takes 1 − 1/m of
+// the one before. With several chunks the span of the average stage stands for it.
 SpanFloor span_floor(const PreparedJob& job, const PassSums& sums, const Plan& plan) {
   const Schedule& schedule = *plan.schedule;
   const int stages = plan.pipeline_parallel;
@@ -227,8 +230,8 @@ PlanBound plan_bound(const PreparedJob& job, const ParameterShares& shares, cons
   return bound;
 }
 
-// As `computing_time` counts (model/cost/estimate.h), less the optimizer: wherever the layers lie,
-// all stages together run each once for a micro-batch.
+// Counts like `computing_time` (model/cost/estimate.h), without the optimizer: wherever the layers
+// lie, all stages together run each layer once for a micro-batch.
 Seconds computing_floor(const PassSums& sums, const Plan& plan, Seconds repeated) {
   return (sums.kernels + repeated) * kRounding * plan.microbatches / plan.pipeline_parallel;
 }
@@ -295,7 +298,8 @@ Seconds StageBounds::busy_of(const Plan& plan, const std::vector<PassTimes>& pas
   return busy * plan.microbatches;
 }
 
-// Where micro-batches go both ways each layer lies on two stages, with half of them each.
+// Where micro-batches go both ways, each layer lies on two stages, and each of the two runs it for
+// half of the micro-batches.
 Seconds StageBounds::repeated(const Plan& plan) const {
   const PipelineShape shape = pipeline_shape(plan);
   const double share = static_cast<double>(shape.chunks) / chunks_held(shape);
@@ -332,7 +336,7 @@ Seconds StageBounds::busy_with(const Plan& plan, int repeated) const {
   return busy;
 }
 
-// Weights come twice and gradients once.
+// The link brings weights twice (forward, backward) and takes gradients away once.
 Seconds StageBounds::link_with(const Plan& plan, int repeated) const {
   Seconds most;
   if (plan.schedule->route == Route::both_ways) return most;
@@ -375,9 +379,10 @@ Seconds StageBounds::span_of(const Plan& plan, const std::vector<PassTimes>& pas
   return longest_span_of_chunks(job_, plan, chunks_with_copies_);
 }
 
-// Of the last stage its m micro-batches, and of one the first chunks of all stages before it. What
-// the estimate takes off for traffic that a stage shows while it waits for others is part of the
-// same passes, so that both may be left out.
+// The last stage's passes of m micro-batches, and one micro-batch's in the first chunks of all
+// stages before it. The estimate adds exposed traffic of parameters to the passes, and takes off
+// the part that a stage exposes while it waits for others: what it takes off is part of what it
+// adds, so that both may be left out.
 Seconds StageBounds::last_stage(const Plan& plan) {
   const Schedule& schedule = *plan.schedule;
   if (schedule.route != Route::loop || schedule.splits_backward) return Seconds(0);
@@ -402,7 +407,8 @@ StageBounds::ShownCopies StageBounds::shown_copies(const Plan& plan, std::size_t
           copies_before_passes(copies, kAllChunks, passes_[stage], ends)};
 }
 
-// A stage that works both ways has half of the passes that are known of it.
+// Where micro-batches go both ways, a stage runs half of passes_ for a micro-batch: copies then
+// count as exposed.
 bool StageBounds::copies_show(const Plan& plan) const {
   if (plan.schedule->route == Route::both_ways) return true;
   for (std::size_t stage = 0; stage < held_.size(); ++stage) {
@@ -412,7 +418,7 @@ bool StageBounds::copies_show(const Plan& plan) const {
   return false;
 }
 
-// A stage that waits for the one before it does not see what comes before a pass.
+// Copies before the first unit of a pass cost nothing on a stage that waits for the one before it.
 void StageBounds::take_copies(const Plan& plan) {
   with_copies_ = passes_;
   hidden_copies_ = Seconds(0);
@@ -426,14 +432,14 @@ void StageBounds::take_copies(const Plan& plan) {
 
 Seconds StageBounds::pipeline(const Plan& plan) {
   if (plan.schedule->route == Route::both_ways) return Seconds(0);
-  // Traffic of parameters stands in the passes from ZeRO-2 on, of unlike stages in unlike ways.
+  // From ZeRO-2 on passes hold traffic of parameters, which lengthens unlike stages differently.
   const bool alike = plan.held_zero_stage() <= 1;
   if (plan.offload == Offload{}) {
     if (!alike) return std::max(busy_, last_stage(plan));
     if (!span_) span_ = span_of(plan, passes_);
     return std::max(busy_, *span_);
   }
-  if (!alike && !plan.overlap.data_parallel) {  // it covers copies
+  if (!alike && !plan.overlap.data_parallel) {  // the traffic then hides copies
     return std::max(busy_, last_stage(plan));
   }
   take_copies(plan);
@@ -447,8 +453,8 @@ MemoryUse StageBounds::memory_at(const Plan& plan, int stage) const {
   return {memory.at_peak.device(), memory.on_host * job_.job.cluster.devices_per_node};
 }
 
-// The first stage has the embedding and most micro-batches, of those between the second, and the
-// last one has the head.
+// Visits the stages that are mostly the fullest: the first has the embedding and the most
+// micro-batches in flight, the second the most of those without an end, and the last has the head.
 template <typename Visit>
 void StageBounds::visit_fullest(const Plan& plan, const Visit& goes_on) const {
   const int stages = plan.pipeline_parallel;

@@ -1,9 +1,11 @@
-// Lower bounds of a plan that cost one look at a layer: what the passes of one micro-batch take in
-// all, shared by every plan that differs in stages, schedule, ZeRO and recomputation only, and from
-// it a step in which no stage waits but for the first micro-batch, and nothing of data parallelism
-// shows.
+// Lower bounds of a plan's step and memory, cheap enough to prune plans before they are priced.
+// Each kind of layer is priced once, and plans that differ only in stages, schedule, ZeRO stage and
+// recomputation share that price (PassSums). Assumes: the passes are shared out evenly over the
+// stages, no stage waits but for the first micro-batch, and data parallelism exposes nothing.
 //
-// Admissible for the analytic estimate: the slowest stage takes at least the average one.
+// Admissible for the analytic estimate: the slowest stage takes at least as long as the average
+// one, and what is left out only adds. Example: where all passes of a micro-batch take 80 ms, p = 4
+// and m = 16, the step takes at least 16·80/4 = 320 ms.
 #pragma once
 
 #include <optional>
@@ -21,124 +23,131 @@
 
 namespace trainyard {
 
-// All layers, embedding and head, for one micro-batch on one rank of every stage.
+// Sums over all layers, embedding and head, for one micro-batch on one rank of every stage.
 struct PassSums {
-  Seconds plain;            // all passes, nothing repeated
-  Seconds selective, full;  // what recomputation adds
-  Seconds kernels;        // of `plain`, what kernels take: power follows them and what is repeated
-  double exchanging = 0;  // the largest share of it that is experts' exchange, of any layer
-  Bytes alive;            // the least that a layer's backward pass has alive
-  Seconds least_layer;    // all passes of the layer that takes the least, nothing repeated
+  Seconds plain;            // all passes, nothing recomputed
+  Seconds selective, full;  // what recomputation of all layers adds
+  Seconds kernels;          // compute part of `plain`: with recomputation it decides the energy
+  double exchanging = 0;    // largest share of a layer's passes that is the experts' all-to-all
+  Bytes alive;              // least activations alive in a layer's backward pass
+  Seconds least_layer;      // all passes of the fastest layer, nothing recomputed
 
+  // All passes with this recomputation; full recomputation of only some layers counts as none.
   Seconds total(Recompute recompute) const;
 };
 PassSums pass_sums(const PreparedJob& job, const StageCosts& costs);
 
-// What the layers' communication of one micro-batch makes of its passes at least, whatever their
-// kernels take: hidden or not, a pass is never shorter than the exchange that runs beside it, nor
-// than the host needs to launch it. Costs no look at a kernel.
+// Lower bound of the passes of one micro-batch from the layers' communication alone: hidden or not,
+// a pass is never shorter than the communication beside it, nor than the host needs to launch it.
+// No kernel is priced.
 struct ExchangeFloor {
-  Seconds plain;          // of all layers
-  double exchanging = 0;  // the largest share of it that is experts' exchange, of any layer
+  Seconds plain;          // passes of all layers
+  double exchanging = 0;  // largest share of a layer's passes that is the experts' all-to-all
 };
-// Without `experts` it is the floor of every sharding of the experts.
+// Without `experts` their all-to-all is left out: a floor for all degrees of expert parallelism.
 ExchangeFloor exchange_floor(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
                              bool experts);
-// A step with these passes; `paired`: a schedule of the plan may run a forward pass beside a
-// backward pass.
+// Lower bound of the step, plain·m/p and the stack's time once a step. `paired`: the schedule may
+// run a forward pass beside a backward pass, which can hide a part of the experts' all-to-all.
 Seconds step_floor(const PreparedJob& job, const Plan& plan, const ExchangeFloor& floor,
                    bool paired);
 
-// From the first pass of a step to the last, at least: a stage begins when the first micro-batch
-// has passed those before it, and they end after it. Zero where a backward pass is split or goes
-// another way, and where layers are named.
+// Lower bounds of the time from the first pass of a step to the last. A stage begins when the first
+// micro-batch has passed the stages before it, and these end after it. Zero without a pipeline,
+// where backward passes are split, on routes other than a loop, and where layers are named.
 struct SpanFloor {
-  Seconds always;           // of the last stage alone
-  Seconds without_traffic;  // of the longest, where passes hold no traffic of parameters
+  Seconds always;           // from the last stage; holds under every ZeRO stage
+  Seconds without_traffic;  // from the longest span; holds under ZeRO 0 and 1, whose passes carry
+                            // no traffic of parameters
 };
 SpanFloor span_floor(const PreparedJob& job, const PassSums& sums, const Plan& plan);
 
-// What a plan takes at least. Requires: `plan` has the degrees, micro-batch, schedule, ZeRO stage
-// and recomputation in question; the layers of `sums` are its own. `span`: what is known of it from
-// the first pass to the last.
+// Lower bounds of what one plan takes.
 struct PlanBound {
   Seconds step;
-  Seconds outside;      // of the step, before its first pass and behind its last
-  Seconds busy;         // of the step, computing; on the average of all devices
+  Seconds outside;      // part of the step before its first pass and behind its last
+  Seconds busy;         // compute time in the step, averaged over all devices
   Bytes memory;         // of a device
-  double fullness = 0;  // of devices and hosts
+  double fullness = 0;  // share of their memory that devices or hosts need; above 1: no room
 };
+// Requires: `plan` has the degrees, micro-batch, schedule, ZeRO stage and recomputation in
+// question; `sums` are of its layers. `span`: a known lower bound from the first pass to the last.
 PlanBound plan_bound(const PreparedJob& job, const ParameterShares& shares, const PassSums& sums,
                      const Plan& plan, Seconds span = Seconds(0));
-// The same of its times alone.
+// The same without memory and fullness, which stay 0.
 PlanBound time_bound(const PreparedJob& job, const ParameterShares& shares, const PassSums& sums,
                      const Plan& plan, Seconds span = Seconds(0));
-// The same where from the first pass to the last it takes `span` or longer.
+// The same bound, where the time from the first pass to the last is at least `span`.
 PlanBound with_span(PlanBound bound, Seconds span);
-// What a device computes in the step at least, on the average of all, where a micro-batch repeats
-// so much of it on all stages together.
+// Lower bound of the compute time of a step, averaged over all devices: (kernels + repeated)·m/p.
+// `repeated`: what one micro-batch recomputes, summed over all stages.
 Seconds computing_floor(const PassSums& sums, const Plan& plan, Seconds repeated);
 
-// Bounds that know the stages of a plan: which layers each holds, and the schedule that runs them.
-// Of data parallelism and sends they know nothing. Those of times need set_passes first.
+// Tighter bounds that know which layers each stage of a plan holds, and the schedule that runs
+// them. They leave out the communication of data parallelism and the sends between stages.
+// Requires: set_stages before anything else, set_passes before a bound of times.
 class StageBounds {
  public:
   StageBounds(const PreparedJob& job, const StageCosts& costs) : job_(job), costs_(costs) {}
 
-  // Takes the stages of this plan. What follows is asked of plans that differ from it in sharding
-  // and recomputation only.
+  // Sets the layers of the stages. Requires: plans passed to later calls differ from this one in
+  // sharding and recomputation only.
   void set_stages(const Plan& plan);
-  // Takes its passes. The others are asked of plans that differ from it in sharding only.
+  // Sets the passes of the stages. Requires: plans passed to later bounds of times differ from this
+  // one in sharding only.
   void set_passes(const Plan& plan);
-  // From the first pass to the last, at least; with the copies to the hosts that outlast a pass.
+  // Lower bound from the first pass to the last, with the copies to the hosts that outlast a pass.
   Seconds pipeline(const Plan& plan);
-  // The same of the slowest stage alone, without copies; costs nothing.
+  // The same from the passes of the slowest stage alone, without copies; costs nothing.
   Seconds busy() const { return busy_; }
-  // The same of the last stage and what stands before and behind it; costs little.
+  // The same from the last stage: all its passes, and one micro-batch's in the first chunks of the
+  // stages before it; costs little.
   Seconds last_stage(const Plan& plan);
-  // The slowest stage alone where so many layers of each are repeated: without copies, and on the
-  // link to the hosts with activations on their way back. The first never falls with their number,
-  // the second never rises. Requires: the passes that were taken last repeat nothing.
+  // Lower bounds of the same time where each stage recomputes `repeated` layers: by the slowest
+  // stage's passes without copies, and by the link to the hosts that brings activations back. The
+  // first never falls with `repeated`, the second never rises. Requires: the last set_passes was of
+  // a plan without recomputation.
   Seconds busy_with(const Plan& plan, int repeated) const;
   Seconds link_with(const Plan& plan, int repeated) const;
-  // What a micro-batch repeats on all stages together.
+  // Time that one micro-batch recomputes, summed over all stages.
   Seconds repeated(const Plan& plan) const;
-  // Whether any copy to the hosts outlasts its pass; of the passes that were taken last.
+  // Whether any copy to the hosts outlasts its pass.
   bool copies_show(const Plan& plan) const;
-  // Of the first stage: what it holds, and its passes of one micro-batch, at least.
+  // What the first stage holds, and a lower bound of its passes of one micro-batch.
   const StageParameters& first_stage() const { return held_.front(); }
   const PassTimes& first_passes() const { return passes_.front(); }
-  // Memory of the stages that are mostly the fullest.
+  // Most memory of the first, second and last stage: one of them is mostly the fullest.
   MemoryUse memory(const Plan& plan) const;
-  // Whether one of these has no room for it.
+  // Whether one of these three stages does not fit.
   bool is_too_full(const Plan& plan) const;
-  // Of any stage.
+  // Layers of the stage that has the most.
   int most_layers() const;
 
  private:
   const PreparedJob& job_;
   const StageCosts& costs_;
   std::vector<StageParameters> held_;
-  // By stage: behind those from it on that have the same layers and ends, a run.
+  // [stage]: one past the last stage of its run; stages of a run have the same layers and ends.
   std::vector<std::size_t> end_of_run_;
-  // Whether two stages are of one run and have the same recomputation.
+  // Whether two stages are of one run and have the same recomputation, and so the same passes.
   bool pass_alike(const Plan& plan, std::size_t stage, std::size_t other) const;
-  // Behind the stages from this one on that do.
+  // One past the last of the stages, from `stage` on, that have the same passes.
   std::size_t end_of_alike(const Plan& plan, std::size_t stage) const;
-  // And the same copies: a stage of the same layers holds as much of an embedding or a head.
+  // Whether they also hold the same parameters, and so have the same copies.
   bool holds_alike(const Plan& plan, std::size_t stage, std::size_t other) const;
   MemoryUse memory_at(const Plan& plan, int stage) const;
   template <typename Visit>
   void visit_fullest(const Plan& plan, const Visit& goes_on) const;
-  // Nothing where a stage works both ways.
+  // 0 where micro-batches go both ways.
   static Seconds busy_of(const Plan& plan, const std::vector<PassTimes>& passes);
   void take_chunks(const Plan& plan, const std::vector<PassTimes>& passes,
                    std::vector<PassTimes>& chunks) const;
-  const std::vector<PassTimes>& chunk_passes(const Plan& plan);  // of the passes taken last
-  // The schedule's, where it has a closed form.
+  const std::vector<PassTimes>& chunk_passes(const Plan& plan);  // of passes_
+  // The closed form of the schedule; 0 where it has none.
   Seconds span_of(const Plan& plan, const std::vector<PassTimes>& passes);
   void take_copies(const Plan& plan);
-  // Of one micro-batch, all chunks: in the passes, and of that before the first unit of each.
+  // Exposed copies of one micro-batch, all chunks: in the passes, and the part of these before the
+  // first unit of a pass.
   struct ShownCopies {
     PassTimes in_passes;
     Seconds before_passes;
@@ -146,16 +155,16 @@ class StageBounds {
   ShownCopies shown_copies(const Plan& plan, std::size_t stage) const;
 
   std::vector<UnitPasses> units_;                // of stages that differ from the one before
-  std::vector<std::size_t> units_of_;            // by stage: which of these are its own
-  std::vector<PassTimes> passes_, with_copies_;  // of the stages
-  // Of their chunks, where they have several and once they were asked for.
+  std::vector<std::size_t> units_of_;            // [stage]: index into units_
+  std::vector<PassTimes> passes_, with_copies_;  // [stage]
+  // The same of each chunk, where stages have several; empty until asked for.
   std::vector<PassTimes> chunk_passes_, chunks_with_copies_;
-  Seconds hidden_copies_;               // of these, while stages wait for others
-  Seconds busy_;                        // the slowest stage's passes
-  std::optional<Seconds> span_, ramp_;  // once they were asked for
+  Seconds hidden_copies_;               // part of the copies while stages wait for others
+  Seconds busy_;                        // all passes of the slowest stage
+  std::optional<Seconds> span_, ramp_;  // results of span_of and last_stage, once asked for
 };
 
-// The objective of a plan that is this good; 0 where nothing is known.
+// The objective of a plan with these bounds: a lower bound; 0 where nothing is known.
 double objective_bound(const PreparedJob& job, Objective objective, const PlanBound& bound);
 
 }  // namespace trainyard

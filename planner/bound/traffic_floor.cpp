@@ -9,15 +9,17 @@
 namespace trainyard {
 namespace {
 
-// Part by part: of each what no placement has less of. What experts may spare counts the other way.
+// The least of both, part by part. What experts may spare is subtracted from a floor, so that there
+// the larger of both counts.
 ParameterTraffic least(const ParameterTraffic& a, const ParameterTraffic& b) {
   return {std::min(a.gather, b.gather), std::min(a.reduce, b.reduce),
           std::max(a.gather_of_experts, b.gather_of_experts),
           std::max(a.reduce_of_experts, b.reduce_of_experts)};
 }
 
-// Beside the passes of a micro-batch. In each chunk the experts of the first layer may come, and
-// those of the last one go, beside the rest of their layer.
+// Lower bound of a micro-batch's passes with the traffic beside them. In each chunk the first
+// layer's experts may be gathered, and the last one's reduced, beside the rest of their own layer:
+// that traffic is left out.
 Seconds beside_passes(const ParameterTraffic& traffic, int zero_stage, int chunks,
                       const PassTimes& passes) {
   if (zero_stage == 2) return std::max(passes.total(), traffic.reduce);

@@ -1,8 +1,9 @@
-// What traffic of parameters makes of a step at least, where ZeRO has it in the passes of every
-// micro-batch: a pass is never shorter than what runs beside it.
+// Lower bound of a step from the traffic of parameters: ZeRO-2 and 3 reduce-scatter gradients, and
+// ZeRO-3 all-gathers weights, beside the passes of every micro-batch, and a pass is never shorter
+// than the traffic beside it.
 //
-// Admissible for the analytic estimate (model/cost/sharding/data_parallel.h): its cover of
-// communication by compute never does more than the time that both take.
+// Admissible for the analytic estimate (model/cost/sharding/data_parallel.h): its overlap makes
+// compute and communication never shorter than the longer of the two.
 #pragma once
 
 #include <vector>
@@ -16,18 +17,18 @@
 
 namespace trainyard {
 
-// Of the plans of one set of degrees, wherever their ranks lie. Traffic that plans share is priced
-// once.
+// Floors of the plans of one set of degrees, whatever the placement of their ranks: the least
+// traffic of all placements counts. Traffic that plans share is priced once.
 class TrafficFloors {
  public:
-  // `estimator`, of `job`, outlives this.
+  // Requires: `estimator` is of `job`; both outlive this.
   TrafficFloors(const Estimator& estimator, const PreparedJob& job)
       : estimator_(estimator), job_(job) {}
 
-  // Forgets what it knows. `placements`: indices into `all`, which outlives this.
+  // Begins with other degrees. `placements`: indices into `all`. Requires: `all` outlives this.
   void start(const std::vector<Placement>& all, const std::vector<std::size_t>& placements);
-  // Of a step of a plan with such a first stage, whose passes of one micro-batch take `passes` at
-  // least; 0 before ZeRO-2, and where micro-batches go both ways.
+  // Lower bound of the plan's step. `first`: what its first stage holds; `passes`: a lower bound of
+  // that stage's passes of one micro-batch. 0 before ZeRO-2, and where micro-batches go both ways.
   Seconds step(const Plan& plan, const StageParameters& first, const PassTimes& passes);
 
  private:
