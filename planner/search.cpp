@@ -25,8 +25,8 @@ int thread_count(const SearchOptions& options) {
   return options.threads > 0 ? options.threads : std::max(1, static_cast<int>(processors));
 }
 
-// The calling thread is the first worker, and the one that reports progress. The workers take from
-// one queue, so that those for whom there is no thread are not missed.
+// The calling thread runs the first worker, which reports progress. All workers take from one
+// queue: where no thread could be started for some, the others do their work.
 void in_parallel(std::vector<Worker>& workers, void (Worker::*task)()) {
   FirstException failed;
   std::vector<std::jthread> pool;
@@ -39,7 +39,7 @@ void in_parallel(std::vector<Worker>& workers, void (Worker::*task)()) {
   failed.rethrow();
 }
 
-// Half of the limit may go into listing the degrees.
+// Shares a search's time limit out: listing the degrees may take half of it.
 class TimeLimit {
  public:
   explicit TimeLimit(const SearchOptions& options) : options_(options) {}
@@ -54,7 +54,7 @@ class TimeLimit {
       rest.time_limit -= std::min(watch_.elapsed(), rest.time_limit / 2);
     return rest;
   }
-  // Behind the search: what it left.
+  // For what follows the search: the time that it left.
   SearchOptions options_for_end() const {
     SearchOptions end = options_;
     if (end.time_limit > Seconds(0)) end.time_limit = left_until(end.time_limit, watch_.elapsed());
@@ -71,7 +71,8 @@ bool is_among(const std::vector<Candidate>& candidates, const Plan& plan) {
       candidates, [&plan](const Candidate& known) { return same_choices(known.plan, plan); });
 }
 
-// A search that was stopped is no worse than what people take without one, as far as there is time.
+// Offers the baselines to a search that was stopped, as far as there is time: its result is then no
+// worse than what people use without a planner.
 void offer_baselines(SharedSearch& shared) {
   const SearchOptions& options = shared.options;
   if (options.space != SearchSpace{}) return;
@@ -131,7 +132,7 @@ double gap_of(const SharedSearch& shared, const SearchResult& result) {
   return best > bound ? (best - bound) / best : 0;
 }
 
-// Bounds know no bubble: what the step may be if a third of 1F1B's shows.
+// A guess of the step for sorting: bounds know no bubble, so a third of 1F1B's is added.
 double with_bubble(const SharedSearch& shared, const SearchNode& node) {
   const Degrees& degrees = shared.space.degrees[node.degrees];
   const ShapeRange& range = shared.space.ranges[degrees.shapes][node.range];
@@ -157,7 +158,7 @@ std::vector<SearchNode> below_best(const SharedSearch& shared, std::vector<Searc
   return nodes;
 }
 
-// Of one degrees and micro-batch, under every sharding.
+// Adds the node's plan under every sharding over all ranks with everything on the device.
 void add_sharded(const SharedSearch& shared, const SearchNode& node, PlanRequest request,
                  std::vector<Plan>& plans) {
   const Job& job = shared.job.job;
@@ -171,8 +172,8 @@ void add_sharded(const SharedSearch& shared, const SearchNode& node, PlanRequest
   }
 }
 
-// With recomputation that the space has: what it names, else none, for stages that repeat
-// something where that is dealt.
+// The plans of these nodes with each recomputation that the space names; else with none, because
+// dealing layers then chooses the recomputation of each stage as well.
 std::vector<Plan> plans_to_deal(const SharedSearch& shared, const std::vector<SearchNode>& nodes) {
   const SearchSpace& asked = shared.options.space;
   std::vector<RecomputeChoice> choices = {RecomputeChoice()};
@@ -233,7 +234,7 @@ SearchResult search_once(const PreparedJob& job, const SearchOptions& options,
   return result;
 }
 
-// Whether the section names ZeRO stages of which the stack runs some with some degrees only.
+// Whether the space names ZeRO stages, and the stack runs some stages with some degrees only.
 bool stages_ask_for_degrees(const Stack& stack, const SearchSpace& space) {
   const StackLimits& limits = stack.limits;
   return !space.zero_stage.empty() &&
@@ -249,7 +250,8 @@ Evaluator analytic_evaluator(const PreparedJob& job) {
   return [estimator](const Plan& plan, Estimate& out) { estimator->estimate(plan, out); };
 }
 
-// What the software runs, while that is anything; else what was named all the same.
+// Searches named ZeRO stages with the degrees that the stack runs them with; where none of these
+// plans fits, with any degrees.
 SearchResult search(const PreparedJob& job, const SearchOptions& options,
                     const Evaluator& evaluate) {
   if (!stages_ask_for_degrees(job.job.training.stack, options.space)) {

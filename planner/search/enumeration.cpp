@@ -38,7 +38,7 @@ std::size_t index_of(std::vector<std::vector<T>>& lists, std::vector<T> list) {
   return index;
 }
 
-// What decides where its groups lie.
+// The parts of a plan that decide where its process groups lie.
 Plan plan_of(const Degrees& degrees) {
   const PlanRequest request{.tensor_parallel = degrees.tensor,
                             .context_parallel = degrees.context,
@@ -83,7 +83,7 @@ class Enumerator {
   }
 
  private:
-  // Those of the stack, where nobody names any.
+  // The stages of the space that the stack offers without and with a pipeline.
   void add_zero_stages() {
     const Stack& stack = job_.training.stack;
     const auto offers = [&](int stage, int pipeline) {
@@ -102,7 +102,7 @@ class Enumerator {
                        [stages](const RecomputeChoice& choice) { return choice.is_for(stages); });
   }
 
-  // Those of the stack, where nobody names any.
+  // The orders of the stack, where neither the space nor the plan names any.
   void add_placements() {
     const std::vector<std::string>& of_stack = job_.training.stack.rank_orders;
     orders_of_stack_ = space_.rank_order.empty() && !of_stack.empty() &&
@@ -126,15 +126,15 @@ class Enumerator {
     result_.groups_only_add = stack.sharded_update_per_rank <= Seconds(0);
   }
 
-  // Whatever was named, experts lie in whole rows.
+  // Experts must lie in whole rows, even where the order was named.
   bool may_lie(Plan plan, const std::string& order) const {
     plan.rank_order = order;
     if (result_.has_experts && !expert_groups_are_alike(plan)) return false;
     return !orders_of_stack_ || leaves_replicas(job_.model, plan, order);
   }
 
-  // These degrees where their layers' groups lie apart, with the other placements of each and the
-  // sharding groups of all.
+  // These degrees once for each class of placements under which their layers cost the same, with
+  // the other placements of that class and the sizes of sharding groups.
   std::vector<Degrees> placed(Degrees degrees) {
     if (is_over_ && !result_.degrees.empty() && is_over_()) result_.complete = false;
     if (!result_.complete) return {};
@@ -159,7 +159,7 @@ class Enumerator {
     return all;
   }
 
-  // Besides all of them, and one alone, which shards nothing.
+  // Sizes of sharding groups other than all ranks, and other than 1, which shards nothing.
   std::vector<int> group_sizes(int ranks, int context) const {
     if (result_.grouped_stages.empty()) return {};
     std::vector<int> sizes = divisors(ranks);
@@ -169,7 +169,7 @@ class Enumerator {
     return sizes;
   }
 
-  // Over one rank none of them does anything.
+  // Over one rank all algorithms are the same: the first that the space allows.
   std::vector<ContextAlgorithm> context_choices(int context, int tensor) const {
     if (context > 1) return known_context_algorithms(space_, job_, context, tensor);
     const std::vector<std::string>& named = space_.context_parallel_algorithm;
@@ -275,7 +275,8 @@ class Enumerator {
   }
 
   // Without a pipeline every schedule runs the micro-batches one after the other; 1F1B holds the
-  // activations of one of them only. Where it may not be had, others hold more or fewer.
+  // activations of only one of them. Where the space excludes it, the other schedules are listed:
+  // they differ in the activations that they hold.
   void add_single_stage(PipelineShape shape, int micro_batch,
                         std::vector<StepShape>& shapes) const {
     const bool may_have_best = allows(space_.schedule, "1f1b") && space_.virtual_stages.has(1);
@@ -319,7 +320,7 @@ class Enumerator {
     return enough && interleaved;
   }
 
-  // Layers that the caller named are of so many stages or chunks.
+  // Whether the layers that the caller named, if any, are of so many stages or chunks.
   bool may_have_layers(int stages, int chunks) const {
     const std::size_t named = base_.layers_per_stage.size();
     return named == 0 || named == static_cast<std::size_t>(stages) ||
@@ -338,7 +339,8 @@ class Enumerator {
                      [&](const Degrees& a, const Degrees& b) { return key(a) < key(b); });
   }
 
-  // Degrees differ in these by what Enumeration::shardings_of asks of them.
+  // Lists the shardings of all degrees. Degrees share a list where they agree in all that
+  // Enumeration::shardings_of depends on.
   void list_shardings() {
     using Asked = std::tuple<Enumeration::ZeroStages, bool, std::size_t, std::int64_t>;
     std::map<Asked, std::size_t> known;

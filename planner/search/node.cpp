@@ -8,7 +8,7 @@
 namespace trainyard {
 namespace {
 
-// That of the shortest passes: nothing else of a node's bound depends on it.
+// The recomputation with the shortest passes: a node's bound depends on it in nothing else.
 Recompute least_recompute(const Enumeration& space, const Degrees& degrees, const PassSums& sums) {
   std::optional<Recompute> least;
   for (const RecomputeChoice& choice : space.recomputes) {
@@ -108,7 +108,7 @@ void NodeFloors::start(const Degrees& degrees) {
   paired_ = paired_schedule(space_, degrees) != nullptr;
 }
 
-// Zero where no plan of the degrees is legal: a look at the node will tell.
+// Zero where no plan of the degrees is legal: NodeBounds::look finds that out.
 Seconds NodeFloors::floor(const ShapeRange& range, bool experts) {
   if (!plan_) return Seconds(0);
   plan_->microbatches = plan_->microbatches * plan_->micro_batch / range.micro_batch;
@@ -175,7 +175,7 @@ PlanBound NodeBounds::bound(const Degrees& degrees, const ShapeRange& range, Fou
   const std::vector<Sharding>& shardings = space_.shardings[degrees.shardings];
   for (std::size_t i = 0; i < shardings.size(); ++i) {
     const Sharding& sharding = shardings[i];
-    if (sharding.over_all != i) continue;  // holds more, and updates more
+    if (sharding.over_all != i) continue;  // a smaller group holds more and updates more
     set_sharding(sharding, degrees, found.plan);
     const Seconds known =
         sharding.zero_stage <= 1 ? std::max(span.always, span.without_traffic) : span.always;

@@ -1,5 +1,7 @@
-// A node of the search: all plans of the same degrees and micro-batch. Its bound needs one look at
-// a layer, shared with every other node whose layers cost the same.
+// A node of the search: all plans of the same degrees and micro-batch, whatever their schedule,
+// chunks, recomputation and sharding. Two lower bounds exist of its step: a cheap floor from the
+// communication of its layers (NodeFloors), and a tighter bound that prices each kind of layer once
+// (NodeBounds). Nodes whose layers cost the same share that price.
 #pragma once
 
 #include <array>
@@ -16,46 +18,46 @@ namespace trainyard {
 
 struct SearchNode {
   std::uint32_t degrees = 0;  // index into Enumeration::degrees
-  std::uint32_t range = 0;    // index into the list of its ShapeRanges
-  Values bound;               // of the objectives
+  std::uint32_t range = 0;    // index into Enumeration::ranges of these degrees
+  Values bound;               // lower bounds of the objectives
 };
 
-// Requests of these degrees; everything that the search does not choose is left as it is.
+// Set one choice of the search in a request; its other keys stay as they are.
 void set_degrees(const Enumeration& space, const Degrees& degrees, PlanRequest& request);
 void set_placement(const Placement& placement, PlanRequest& request);
 void set_shape(const StepShape& shape, PlanRequest& request);
 void set_recompute(const RecomputeChoice& choice, PlanRequest& request);
-// The same of a plan, for its bounds: where stages differ, its own is none.
+// The same in a plan, for its bounds. Where stages differ, `Plan::recompute` becomes none.
 void set_recompute(const RecomputeChoice& choice, Plan& plan);
 void set_sharding(const Sharding& sharding, PlanRequest& request);
 void set_sharding(const Sharding& sharding, const Degrees& degrees, Plan& plan);
 
-// The ranks that a layer of these degrees talks to.
+// The process groups that a layer communicates in: tensor, context, expert, expert tensor.
 using LayerGroups = std::array<GroupShape, 4>;
 LayerGroups layer_groups(const Plan& plan);
 
-// Some legal plan of a node; nothing: none of its plans is.
+// One legal plan of the node, with ZeRO-0; nothing where none is legal.
 std::optional<Plan> plan_of_node(const PreparedJob& job, const Enumeration& space,
                                  const Degrees& degrees, const ShapeRange& range,
                                  const PlanRequest& base);
-// Whether a schedule of these degrees runs forward passes beside backward passes; it is returned.
+// A schedule of these degrees that runs forward passes beside backward passes; nullptr: none does.
 const Schedule* paired_schedule(const Enumeration& space, const Degrees& degrees);
 
-// What the steps of nodes take for their communication alone: bounds for those that need no look at
-// a layer's kernels. Asked of the degrees in their order, it prices an exchange again only where
-// its groups lie otherwise.
+// Lower bounds of the steps of nodes from the communication of their layers alone; no kernel is
+// priced. Fast where degrees come in the order of Enumeration::degrees: communication is then
+// priced again only where its groups lie elsewhere.
 class NodeFloors {
  public:
-  // All of the same job; they outlive this.
+  // Requires: all arguments are of the same job and outlive this.
   NodeFloors(const Estimator& estimator, const PreparedJob& job, const Enumeration& space,
              const PlanRequest& base)
       : estimator_(estimator), job_(job), space_(space), base_(base) {}
 
-  // Call before the nodes of other degrees.
+  // Begins with the nodes of these degrees. Requires: called before floors of other degrees.
   void start(const Degrees& degrees);
-  // Whether any plan of these degrees is.
+  // Whether any plan of these degrees is legal.
   bool legal() const { return plan_.has_value(); }
-  // Of every sharding of the experts; then of this one.
+  // Floors of a node: one that holds for all degrees of expert parallelism, and one for its own.
   Seconds without_experts(const ShapeRange& range) { return floor(range, false); }
   Seconds with_experts(const ShapeRange& range) { return floor(range, true); }
 
@@ -79,26 +81,26 @@ class NodeFloors {
   std::vector<Priced> attention_, layers_;
 };
 
-// Bounds of the nodes of degrees whose layers cost the same, one after the other: a layer is priced
-// again only where its groups lie otherwise.
+// Lower bounds of nodes from one price of each kind of layer. Degrees with the same layers come one
+// after the other: a layer is priced again only where its groups lie elsewhere.
 class NodeBounds {
  public:
-  // All of the same job; they outlive this.
+  // Requires: all arguments are of the same job and outlive this.
   NodeBounds(const Estimator& estimator, const PreparedJob& job, const Enumeration& space,
              const ParameterShares& shares)
       : estimator_(estimator), job_(job), space_(space), shares_(shares) {}
 
-  // Forgets the layers of the degrees before. Call where `same_layers` is false.
+  // Forgets the layers that were priced. Requires: called where `same_layers` is false.
   void start();
-  // Nothing: none of the node's plans is legal.
+  // What look() finds of a node; it returns nothing where no plan of the node is legal.
   struct Found {
-    Plan plan;  // one of them
+    Plan plan;  // a legal one
     PassSums sums;
   };
   std::optional<Found> look(const Degrees& degrees, const ShapeRange& range,
                             const PlanRequest& base);
-  // The least of all plans of the node, whatever their schedule, sharding and recomputation: of the
-  // time, of those whose states may fit the device.
+  // The least bound of all plans of the node, whatever their schedule, sharding and recomputation.
+  // Of times, the least of the shardings that may fit.
   PlanBound bound(const Degrees& degrees, const ShapeRange& range, Found found) const;
 
  private:

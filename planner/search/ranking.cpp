@@ -9,7 +9,7 @@
 namespace trainyard {
 namespace {
 
-// `group` stands for the sharding group.
+// The key of the order of plans. `group` takes the place of the plan's sharding group.
 auto plan_key(const Plan& plan, int group) {
   return std::tuple(
       plan.tensor_parallel, plan.context_parallel, plan.pipeline_parallel, plan.virtual_stages,

@@ -1,4 +1,4 @@
-// A bounded list of the best candidates, in a total order: first a value, then peak memory, then
+// A bounded list of the best candidates, in a total order: by value, peak memory, step time, then
 // the plan itself. Because the order is total, the list is the same in whatever order it is filled.
 #pragma once
 
@@ -9,10 +9,10 @@
 
 namespace trainyard {
 
-// By degrees, then micro-batch, ZeRO stage, recomputation and schedule name: an arbitrary but fixed
-// order that prefers what is simpler.
+// A total order of plans: by degrees, then micro-batch, ZeRO stage, recomputation, schedule name
+// and the rest. It is arbitrary but fixed; simpler plans come first.
 bool plan_before(const Plan& a, const Plan& b);
-// Neither is before the other.
+// Whether neither plan is before the other.
 bool same_choices(const Plan& a, const Plan& b);
 
 struct RankedCandidate {
@@ -41,8 +41,8 @@ class Ranking {
   std::vector<RankedCandidate> entries_;  // best first
 };
 
-// The plans that no other plan beats in one of two values without losing in the other. Of plans
-// with equal values the first in the order of plans stays.
+// The Pareto front of two values: the plans that no other plan dominates. Of plans with equal
+// values the first by plan_before stays.
 class ParetoFront {
  public:
   // Whether a plan with these values could be on the front.

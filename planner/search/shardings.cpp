@@ -1,4 +1,4 @@
-// How the plans of an enumeration shard their states, and what of them lies on the hosts.
+// The shardings that the plans of an enumeration may have: ZeRO stage, sharding group, offload.
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -45,7 +45,8 @@ std::vector<int> Enumeration::zero_stages_of(const Degrees& d,
     if (offered[static_cast<std::size_t>(stage)] && may_lie) stages.push_back(stage);
   }
   if (has_states_to_shard(d)) return stages;
-  // One rank shards nothing: what is left are the copies to the hosts, and which weights are kept.
+  // One rank shards nothing: stages then differ only in their copies to the hosts, and in which
+  // weights are kept.
   const bool copies = searched.offload != Offload{};
   const auto same_as = [&](int stage) {
     const bool differs = copies ? stage >= 2 : stage == 3 && sharding_drops_weights;

@@ -11,9 +11,9 @@ namespace {
 
 using Clock = SharedSearch::Clock;
 
-// For the most promising degrees, when a search is interrupted before it has priced any plan.
+// Time to price the most promising degrees, when a search is interrupted before it found a plan.
 constexpr auto kGrace = std::chrono::seconds(1);
-// For the bound of what is left when a search stops: of its time limit, and within these.
+// Time for what follows a stopped search: this share of its time limit, within these ends.
 constexpr double kOpenShare = 0.25;
 constexpr Seconds kOpenLeast(0.2), kOpenMost(2);
 
@@ -33,22 +33,23 @@ std::vector<SharedSearch::Family> families_of(const std::vector<Degrees>& degree
   return families;
 }
 
-// Repeating some layers is between repeating none and all in time and in memory: where memory
-// counts and nothing else, all are the best.
+// Recomputing some layers lies between recomputing none and all, in time and in memory. Where only
+// memory counts, all layers are the best choice.
 bool some_layers_may_help(const Stack& stack, const SearchOptions& options, Aim aim) {
   const bool by_memory = options.objective == Objective::memory && !options.second;
   return aim == Aim::best && !by_memory && options.space.recompute.empty() &&
          stack.partial_recompute != PartialRecompute::none;
 }
 
-// Each number of them takes another time for another memory.
+// On a front with memory every number of recomputed layers counts: each trades time for memory.
 bool trades_memory(const SearchOptions& options) {
   return options.second &&
          (options.objective == Objective::memory || options.second == Objective::memory);
 }
 
-// What lies on the hosts makes passes longer, and is updated there: as long as that is no faster
-// than on the device, a step takes longer. Its energy may be less, for the hosts' is not counted.
+// Offload makes passes longer, and moves the optimizer's update to the hosts: where that is no
+// faster than on the device, the step takes longer. This holds for time and cost only: the energy
+// may be less, because that of the hosts is not counted.
 bool only_cost(const PreparedJob& job, const SearchOptions& options, Aim aim) {
   const bool by_time =
       options.objective == Objective::step_time || options.objective == Objective::cost;
@@ -116,7 +117,7 @@ void SharedSearch::order_families() {
   });
 }
 
-// The first rounds find the plans that spare the last ones most of their work.
+// Rounds double: the plans that the first ones find let bounds prune most of the last ones.
 bool SharedSearch::start_round() {
   if (families_of_round == families.size() || stopped()) return false;
   constexpr std::size_t kFirst = 64;
@@ -207,8 +208,9 @@ bool SharedSearch::start_open_families() {
   return true;
 }
 
-// Of all nodes of the families whose attention is the same: what a stage exchanges without its
-// experts depends on these, the micro-batch, p and D. The families are put in the order of it.
+// Sets the floor of each open family to the least of all nodes with the same attention, and sorts
+// the families by it. What a stage communicates, apart from its experts, depends on its attention,
+// the micro-batch, p and D only.
 void SharedSearch::set_floors_of_open_families() {
   std::sort(families.begin(), families.end(),
             [](const Family& a, const Family& b) { return a.first < b.first; });
@@ -234,7 +236,7 @@ void SharedSearch::set_floors_of_open_families() {
                    [](const Family& a, const Family& b) { return a.floor < b.floor; });
 }
 
-// Of the shapes that were not seen; 0 where there is no time for them.
+// The least floor over the family's shapes that were not `seen` yet; 0 where time is over.
 Seconds SharedSearch::least_floor(NodeFloors& floors, const Family& family,
                                   std::vector<bool>& seen) const {
   Seconds least(std::numeric_limits<double>::infinity());

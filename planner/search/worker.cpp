@@ -10,11 +10,11 @@
 namespace trainyard {
 namespace {
 
-// Combinations between two looks at the clock, and two reports of progress.
+// Plans counted between two looks at the clock, and between two reports of progress.
 constexpr std::int64_t kClockInterval = 64;
 constexpr std::int64_t kProgressInterval = 4096;
 
-// What fills the fullest stage of a plan that does not fit.
+// Counts a plan that does not fit, by what takes more of its fullest stage.
 void count_shortfall(const Estimate& estimate, Shortfall& shortfall) {
   ++shortfall.plans;
   if (estimate.stages.empty()) return;
@@ -93,8 +93,9 @@ void Worker::bound_nodes() {
   shared_.add_nodes(found_);
 }
 
-// Only the least of all counts: what is above the least so far needs no closer look, and when time
-// is over the floor of the next family stands for all that are left.
+// Only the least bound of all open families counts: a node above the least so far needs no closer
+// look. When time is over, the floor of the next family stands for all later ones (they are
+// sorted).
 void Worker::bound_open_families() {
   const std::size_t end = shared_.families.size();
   for (std::size_t i = shared_.next_open_family++; i < end; i = shared_.next_open_family++) {
@@ -132,7 +133,8 @@ bool Worker::floor_is_too_high(const ShapeRange& range) {
   return too_high(floors_.without_experts(range)) || too_high(floors_.with_experts(range));
 }
 
-// The micro-batches of some degrees, ascending: where one is too large, so is every larger one.
+// Bounds the nodes of some degrees, micro-batches ascending: where one does not fit, neither does
+// any larger one.
 void Worker::bound_degrees(std::size_t index) {
   const Degrees& degrees = shared_.space.degrees[index];
   const std::vector<ShapeRange>& ranges = shared_.space.ranges[degrees.shapes];
@@ -180,7 +182,7 @@ void Worker::expand_nodes() {
   }
 }
 
-// All plans of a node; false when the search is to stop.
+// Expands all plans of a node; false where the search is to stop.
 bool Worker::expand(const SearchNode& node) {
   const Degrees& degrees = shared_.space.degrees[node.degrees];
   const ShapeRange& range = shared_.space.ranges[degrees.shapes][node.range];
@@ -216,7 +218,8 @@ bool Worker::expand(const SearchNode& node) {
   return true;
 }
 
-// Layers that the caller named, for the chunks of this shape; false: they cannot have them.
+// Gives the plan the layers that the caller named; false: the chunks of this shape cannot have
+// them.
 bool Worker::take_named_layers(const Degrees& degrees, const ShapeRange& shape, Plan& plan) const {
   const PlanRequest& base = shared_.options.base;
   if (base.layers_per_stage.empty()) return true;
@@ -225,11 +228,11 @@ bool Worker::take_named_layers(const Degrees& degrees, const ShapeRange& shape, 
   return named.has_value();
 }
 
-// All plans of a node and a shape: bounds first.
+// Expands all plans of a node and a shape, one recomputation after the other.
 bool Worker::expand_shape(const Expansion& node, Plan& plan) {
   const std::vector<Sharding>& shardings = shared_.space.shardings[node.degrees.shardings];
   known_.assign(shardings.size(), {});
-  bool all_too_slow = false;  // with nothing repeated, and so with anything
+  bool all_too_slow = false;  // with nothing recomputed, and so with any recomputation
   for (const RecomputeChoice& recompute : shared_.space.recomputes) {
     if (!recompute.is_for(node.degrees.pipeline)) continue;
     set_recompute(recompute, request_);
@@ -244,7 +247,7 @@ bool Worker::expand_shape(const Expansion& node, Plan& plan) {
   return !shared_.repeats_some_layers || expand_repeated_layers(node, shardings, plan);
 }
 
-// With these passes.
+// Expands every sharding of the passes that are set.
 bool Worker::expand_shardings(const Expansion& node, const std::vector<Sharding>& shardings,
                               Plan& plan) {
   for (std::size_t i = 0; i < shardings.size(); ++i) {
@@ -264,13 +267,13 @@ bool Worker::expand_shardings(const Expansion& node, const std::vector<Sharding>
   return true;
 }
 
-// Wherever the ranks lie.
+// Counts a plan as pruned under every placement.
 void Worker::leave_out(Fate fate) {
   (fate == Fate::too_large ? counts.pruned_by_memory : counts.pruned_by_objective) +=
       std::ssize(placements_);
 }
 
-// No sharding makes a pass shorter.
+// Holds for all shardings: none makes a pass shorter.
 bool Worker::passes_are_too_slow(const Expansion& node, const Plan& plan) {
   const PlanBound bound{.outside = shared_.job.job.training.stack.step_overhead,
                         .busy = computing_of(node, plan)};
@@ -280,7 +283,7 @@ bool Worker::passes_are_too_slow(const Expansion& node, const Plan& plan) {
   return is_too_slow(node.stages.busy()) || is_too_slow(node.stages.last_stage(plan));
 }
 
-// For their passes alone are too slow.
+// Counts all shardings as pruned or illegal: their passes alone are too slow.
 bool Worker::leave_out_shardings(const std::vector<Sharding>& shardings, const Plan& plan) {
   const bool repeats = recomputes(plan);
   const auto illegal = std::ranges::count_if(shardings, [repeats](const Sharding& sharding) {
@@ -295,7 +298,8 @@ bool Worker::leave_out_shardings(const std::vector<Sharding>& shardings, const P
   return !count(std::ssize(shardings) * places) || !shared_.pricing_is_over();
 }
 
-// Not so where parameters' traffic stands in the passes: what hides behind copies slows no kernel.
+// Up to ZeRO-1 only: in later stages traffic of parameters may hide behind copies instead of
+// slowing kernels, so that copies can make a step shorter.
 bool Worker::only_adds_copies(const Sharding& sharding, std::size_t index) const {
   return shared_.copies_only_cost && sharding.on_device != index && sharding.zero_stage <= 1;
 }
@@ -306,8 +310,8 @@ bool Worker::is_settled(const Sharding& sharding, std::size_t index) const {
   return only_adds_copies(sharding, index) && (on_device.settled || settled_now);
 }
 
-// A smaller group holds more and updates more, beside passes that are as long without traffic. What
-// was known of a pipeline with traffic in its passes, beside copies, says nothing of other traffic.
+// What the same sharding over all ranks tells of this one: a smaller group holds and updates more,
+// beside equal passes. Where traffic and copies share the passes, their time tells nothing.
 Worker::Fate Worker::fate_over_all(const Sharding& sharding, std::size_t index) const {
   if (sharding.over_all == index) return Fate::open;
   const Fate fate = known_[sharding.over_all].fate;
@@ -316,16 +320,16 @@ Worker::Fate Worker::fate_over_all(const Sharding& sharding, std::size_t index) 
   return fate == Fate::too_large && shared_.aim == Aim::best ? fate : Fate::open;
 }
 
-// Of a plan that was priced: the same with all on the device, or without traffic in its passes over
-// all ranks.
+// A lower bound of the pipeline's time from plans that were priced: the same with everything on the
+// device, and, where passes hold no traffic of parameters, the same over all ranks.
 Seconds Worker::known_pipeline(const Sharding& sharding) const {
   const Seconds pipeline = known_[sharding.on_device].pipeline;
   if (sharding.zero_stage > 1) return pipeline;
   return std::max(pipeline, known_[sharding.over_all].pipeline);
 }
 
-// What lies outside the device only makes passes longer: the pipeline takes at least as long as
-// that of the same plan with all on the device, where this one was priced.
+// Offload only makes passes longer: the pipeline takes at least as long as that of the same plan
+// with everything on the device, where that one was priced.
 void Worker::expand_sharding(const Expansion& node, const std::vector<Sharding>& shardings,
                              std::size_t index, const Plan& plan) {
   const Sharding& sharding = shardings[index];
@@ -344,7 +348,8 @@ void Worker::expand_sharding(const Expansion& node, const std::vector<Sharding>&
   known.settled = known.fate == Fate::too_slow || known.fate == Fate::settled;
 }
 
-// The memory is the same under all of them.
+// The memory is the same under all placements: where the plan does not fit under one, the rest is
+// left out.
 void Worker::price_placements(Known& known) {
   known.pipeline = Seconds(std::numeric_limits<double>::infinity());
   auto left = std::ssize(placements_);
@@ -364,8 +369,8 @@ void Worker::price_placements(Known& known) {
   }
 }
 
-// What is known of a plan before it is priced but for its memory, the cheap first; nothing: it
-// cannot enter the list.
+// The bound of a plan's times, from the cheapest bound to the dearest; nothing: the plan cannot
+// enter the list.
 std::optional<PlanBound> Worker::leaf_bound(const Expansion& node, const Plan& plan,
                                             Seconds pipeline) {
   PlanBound bound = time_bound(shared_.job, shared_.shares, node.sums, plan);
@@ -381,12 +386,12 @@ std::optional<PlanBound> Worker::leaf_bound(const Expansion& node, const Plan& p
 }
 
 void Worker::add_memory(const MemoryUse& use, PlanBound& bound) const {
-  constexpr double kBelow = 1 - 1e-9;  // sums of memory in another order
+  constexpr double kBelow = 1 - 1e-9;  // rounding: the estimate sums memory in another order
   bound.memory = std::max(bound.memory, use.device * kBelow);
   bound.fullness = std::max(bound.fullness, fullness(shared_.job.job.cluster, use) * kBelow);
 }
 
-// Nothing but the energy asks.
+// Computed for energy alone: no other objective needs it.
 Seconds Worker::computing_of(const Expansion& node, const Plan& plan) const {
   const SearchOptions& options = shared_.options;
   const bool asks = options.objective == Objective::energy || options.second == Objective::energy;
@@ -420,7 +425,8 @@ Worker::Fate Worker::price() {
   return Fate::settled;
 }
 
-// Playing a schedule costs a hundred estimates: first what it takes if no stage ever waits.
+// A schedule without a closed form must be played, which costs a hundred estimates: first looks at
+// what the plan takes if no stage ever waits.
 bool Worker::is_promising(const Plan& plan) {
   if (shared_.aim == Aim::closest || plan.schedule->closed_span != nullptr) return true;
   shared_.estimator.estimate_bound(plan, estimate_);

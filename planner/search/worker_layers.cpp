@@ -1,5 +1,5 @@
-// The worker's plans that repeat some layers of each stage in full: of all numbers of layers those
-// that are worth a price.
+// The worker's plans that recompute only some layers of each stage in full: which numbers of layers
+// are worth a price.
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -15,15 +15,16 @@ int up_to_step(int layers, int step) { return (layers + step - 1) / step * step;
 
 }  // namespace
 
-// Of numbers of layers that the software repeats. Requires: it repeats some and not all.
+// The step between numbers of layers that the software can recompute. Requires: it can recompute
+// some without all.
 int Worker::layers_step(const Plan& plan) const {
   return repeated_layers_step(shared_.job.job.training.stack, plan.virtual_stages);
 }
 
-// The same with full recomputation of some layers of each stage, for the shardings that are too
-// large without: nothing repeated takes no longer. Not so where copies of activations to the hosts
-// outlast a pass: what is repeated is not copied. Nothing needs a copy where as few layers do with
-// all on the device.
+// Expands full recomputation of only some layers of each stage, for the shardings that do not fit
+// without: where a plan fits without recomputation, that is the fastest. The exception are copies
+// of activations to the hosts that outlast a pass: layers that are recomputed are not copied. Plans
+// with copies are left out where as few recomputed layers suffice with everything on the device.
 bool Worker::expand_repeated_layers(const Expansion& node, const std::vector<Sharding>& shardings,
                                     Plan& plan) {
   for (std::size_t i = 0; i < shardings.size(); ++i) {
@@ -64,8 +65,8 @@ bool Worker::may_repeat_rather_than_copy(const Expansion& node, Plan& plan) {
   return node.stages.copies_show(plan);
 }
 
-// Passes take at least what they take with the fewest of these layers repeated, and memory is at
-// least that with the most.
+// Bounds a whole range of numbers of layers: passes take at least what they take with the fewest
+// recomputed, and memory is at least that with the most.
 bool Worker::has_room_for_any(const Expansion& node, LayerRange range, Plan& plan) {
   plan.recompute = {RecomputeMode::full, range.first};
   node.stages.set_passes(plan);
@@ -76,7 +77,7 @@ bool Worker::has_room_for_any(const Expansion& node, LayerRange range, Plan& pla
   return !too_large(*bound) && shared_.has_room_for(value_of(*bound));
 }
 
-// Halves that may be on the front, down to single numbers.
+// Halves the range down to single numbers, and leaves out halves that cannot be on the front.
 bool Worker::price_any_of(const Expansion& node, LayerRange range, Plan& plan) {
   if (range.first >= range.end || !has_room_for_any(node, range, plan)) return false;
   if (range.end - range.first == 1) {
@@ -109,7 +110,8 @@ void Worker::price_every_number(const Expansion& node, int end, Plan& plan) {
   (priced ? counts.evaluated : counts.pruned_by_objective) += std::ssize(placements_);
 }
 
-// Those that fit, and that neither passes nor copies make too slow.
+// The numbers of layers that neither passes nor copies make too slow: passes take longer with more
+// layers, copies with fewer.
 Worker::LayerRange Worker::worthwhile(const Expansion& node, const PlanBound& bound, int end,
                                       Plan& plan) {
   const auto has_room = [&](Seconds span) {
@@ -152,7 +154,7 @@ void Worker::price_any_layers(const Expansion& node, int end, Plan& plan) {
   }
 }
 
-// What is above the best of them needs no look, but on a front.
+// Numbers whose bound is above the best value so far are not priced, except on a front.
 void Worker::price_best_of(const BoundedLayers& bounded, Plan& plan) {
   const Job& job = shared_.job.job;
   double best = std::numeric_limits<double>::infinity();
@@ -176,7 +178,7 @@ void Worker::price_best_of(const BoundedLayers& bounded, Plan& plan) {
   ++(priced ? counts.evaluated : counts.pruned_by_objective);
 }
 
-// By the stages that are mostly the fullest; more where another is.
+// By the stages that are mostly the fullest. Where another stage is fuller, more layers are needed.
 int Worker::fewest_that_fit(const Expansion& node, int end, Plan& plan) {
   return first_where(1, end, [&](int layers) {
     plan.recompute = {RecomputeMode::full, layers};
@@ -202,7 +204,7 @@ int Worker::price_fewest_layers(const Expansion& node, int end, Plan& plan) {
   return end;
 }
 
-// What does not fit under one placement does under none.
+// Stops at the first placement under which the plan does not fit: it fits under none.
 std::optional<bool> Worker::price_these_layers(int layers) {
   const Job& job = shared_.job.job;
   request_.recompute = {RecomputeMode::full, layers};
