@@ -14,15 +14,15 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Contiguous layers, summed up; plain numbers in seconds and bytes, for this is the inner loop.
+// Sums over contiguous layers, as plain numbers in seconds and bytes: this is the inner loop.
 struct LayerRun {
   int count = 0;
   double time = 0, selective = 0, full = 0, states = 0;
   double saved = 0, saved_selective = 0, saved_by_full = 0, between_halves = 0;
   double largest_saved = 0, largest_core = 0, largest_gradients = 0;
-  double gathered_alone = 0, gathered_by_two = 0;  // of a layer, and of two next to each other
+  double gathered_alone = 0, gathered_by_two = 0;  // most of a layer, and of two neighbours
   double last_gathered = 0, last_beside = 0;       // of the layer that was added last
-  double least_spared = kInfinity;                 // by repeating one of them
+  double least_spared = kInfinity;                 // by recomputing one of them
 
   void add(const AllocatedLayer& layer) {
     ++count;
@@ -47,7 +47,7 @@ struct LayerRun {
   }
 };
 
-// From the last one on, as those before them are added then.
+// Adds from the last layer on, because the sweep adds further layers in front.
 LayerRun run_of(const std::vector<AllocatedLayer>& layers) {
   LayerRun run;
   for (std::size_t i = layers.size(); i-- > 0;) run.add(layers[i]);
@@ -63,8 +63,8 @@ void take_faster(Choice& best, double time, Recompute recompute) {
   if (time < best.time) best = {time, recompute};
 }
 
-// Bytes for kept activations: at the fullest moment with nothing recomputed, and while a layer's
-// backward pass runs.
+// Bytes that are free for kept activations: with nothing recomputed at the fullest moment, and
+// while a layer's backward pass runs.
 struct Room {
   double plain = 0, in_backward = 0;
 };
@@ -78,19 +78,19 @@ Room room_of(const AllocatedStage& stage, const LayerRun& s) {
   return {left - std::max(head, s.largest_gradients), left - s.largest_gradients};
 }
 
-// Of a stage with these layers, its own among them.
+// Micro-batches in flight on a stage with these layers, its own included.
 double in_flight(const AllocatedStage& stage, const LayerRun& s) {
   if (stage.in_flight_by_layers.empty()) return stage.in_flight;
   return stage.in_flight_by_layers[static_cast<std::size_t>(s.count) - stage.own.size()];
 }
 
-// Of micro-batches in flight, nothing repeated.
+// Activations kept of all micro-batches in flight, nothing recomputed.
 double kept(const AllocatedStage& stage, const LayerRun& s) {
   return s.saved * in_flight(stage, s) - (s.saved - s.between_halves) * stage.past_input_gradient;
 }
 
-// The fewest layers whose recomputation makes the others' activations fit, where of `waiting`
-// micro-batches what was repeated is there again; more than all: none.
+// The fewest layers to recompute so that what is kept fits into `room`; more than there are: none
+// suffices. For `waiting` micro-batches recomputed activations are in memory again.
 int layers_to_recompute(const AllocatedStage& stage, const LayerRun& s, double waiting,
                         double room) {
   const double excess = kept(stage, s) - room;
@@ -102,7 +102,8 @@ int layers_to_recompute(const AllocatedStage& stage, const LayerRun& s, double w
   return std::clamp(layers, 1, s.count);
 }
 
-// What a layer that is repeated has beside the activations in flight, if so many are.
+// What the backward pass of a recomputed layer needs beside the activations in flight, where
+// `repeated` layers of the stage are recomputed.
 double back_beside_kept(const AllocatedStage& stage, const LayerRun& s, int repeated) {
   if (stage.chunks == 0) return s.largest_saved;
   const int own = static_cast<int>(stage.own.size());
@@ -112,7 +113,8 @@ double back_beside_kept(const AllocatedStage& stage, const LayerRun& s, int repe
   return beside_kept(Bytes(s.largest_saved), Bytes(gone)).value();
 }
 
-// What was repeated stays between the halves of a split backward pass.
+// The same for both moments of Room; recomputed activations stay between the halves of a split
+// backward pass.
 int layers_to_recompute(const AllocatedStage& stage, const LayerRun& s, const Room& room) {
   const double waiting = stage.between_halves - stage.at_work;
   const auto is_enough = [&](int repeated) {
@@ -120,7 +122,7 @@ int layers_to_recompute(const AllocatedStage& stage, const LayerRun& s, const Ro
     return layers_to_recompute(stage, s, waiting, beside) <= repeated;
   };
   const int fewest = layers_to_recompute(stage, s, waiting, room.plain);
-  // Most often the fewest are, or not even all.
+  // Mostly the fewest are enough, or not even all.
   int layers = fewest;
   if (fewest <= s.count && !is_enough(fewest)) {
     layers = is_enough(s.count) ? first_where(fewest + 1, s.count, is_enough) : s.count + 1;
@@ -184,13 +186,13 @@ class Allocator {
     return best;
   }
 
-  // Of a stage with some run of layers.
+  // The choice of a stage with some run of layers.
   struct CountedChoice {
     double least;  // time with nothing repeated
     Choice choice;
   };
-  // Of a stage with each run before the same end, as far as sweeps have asked: all ask for the
-  // same.
+  // The choices of a stage with each run of layers before the same end, computed as far as sweeps
+  // have asked: all sweeps ask for the same ones.
   struct ChoicesOfRuns {
     LayerRun next;
     std::vector<CountedChoice> by_layers;
@@ -201,7 +203,7 @@ class Allocator {
     return choices_[alike_ ? j : j * width_ + at(end)];
   }
 
-  // With one layer more than so far; false: they are too large, as all longer runs are.
+  // Adds the choice for a run of one more layer; false: it does not fit, nor does any longer run.
   bool add_choice(std::size_t j, int end, ChoicesOfRuns& runs) const {
     if (runs.ended) return false;
     const AllocatedStage& stage = problem_.stages[j];
@@ -221,14 +223,14 @@ class Allocator {
     return stage.time.value() + s.time * stage.slowness;
   }
 
-  // Whatever is recomputed; all the more with more layers.
+  // Whether these layers do not fit whatever is recomputed; more layers fit even less.
   static bool too_large(const AllocatedStage& stage, const LayerRun& s) {
     const double repeating = std::min(s.saved_selective, s.saved_by_full) * in_flight(stage, s);
     return std::min(kept(stage, s), repeating) > room_of(stage, s).plain;
   }
 
-  // The allocation with the least `measure` of its stages' times (their sum, their maximum), all of
-  // them `threshold` at most.
+  // The allocation with the least `measure` of its stages' times (their sum or maximum), where no
+  // stage takes longer than `threshold`.
   template <typename Measure>
   std::optional<Stages> sweep(double threshold, Measure measure) {
     const std::size_t stages = problem_.stages.size();
@@ -279,9 +281,9 @@ class Allocator {
     return stages;
   }
 
-  // Longer stages than the balanced ones pay where they spare recomputation. With g(M) the least
-  // sum of stages of at most M, the step is at least (m − r)·M + r·g(M'), M ≤ M': intervals of M
-  // are halved until this bound meets the best.
+  // A longest stage above the balanced one pays where it saves recomputation. With g(M) the least
+  // sum of stages that take M at most, a step whose longest stage lies in (M, M'] is at least (m −
+  // r)·M + r·g(M'): intervals of M are halved until this bound meets the best.
   void explore(double balanced) {
     struct Interval {
       double low, high, sum;  // longest stage in (low, high]; their sum is at least this

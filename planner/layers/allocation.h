@@ -1,13 +1,15 @@
-// Layers to stages by dynamic programming: contiguous layers, some stages perhaps empty, and the
-// recomputation of every stage chosen in the same program, so that the step is as short as the
-// memory of each stage allows.
+// Deals contiguous layers to stages by dynamic programming, and chooses the recomputation of every
+// stage in the same program, so that the step is as short as the memory of each stage allows. A
+// stage may be left empty.
 //
-// The step is handbook §8's for unlike stages, m·max T + (ΣT − max T)·r. Memory is that of
-// model/cost/memory/memory.h: states, kept activations times those in flight, what was repeated
-// between the halves of split backward passes, and the larger of the two transients, of which a
-// layer that is repeated is beside no layers behind it (model/cost/memory/repeated_layers.h). Of
-// layers that are unlike those that are repeated count as average ones, those behind them as the
-// smallest. What data parallelism adds once a step is left out.
+// The step is handbook §8's for unlike stages, m·max T + (ΣT − max T)·r. Example: 8 layers of 10 ms
+// on two stages, the second with a head of 20 ms, m = 8, r = 1: 5 and 3 layers take 8·50 + 50 = 450
+// ms, 4 and 4 take 8·60 + 40 = 520 ms. Memory is that of model/cost/memory/memory.h: states, kept
+// activations times those in flight, recomputed ones between the halves of split backward passes,
+// and the larger of the two transients, logits or a layer's backward pass
+// (model/cost/memory/repeated_layers.h). Where layers are unlike, recomputed ones count as average
+// and those behind them as the smallest. Data parallelism's communication, once a step, is left
+// out.
 #pragma once
 
 #include <optional>
@@ -21,36 +23,36 @@ namespace trainyard {
 
 // One layer on one rank, for one micro-batch.
 struct AllocatedLayer {
-  Seconds time;                                 // of all its passes, nothing repeated
+  Seconds time;                                 // of all its passes, nothing recomputed
   Seconds selective, full;                      // what recomputation adds to it
   Bytes states;                                 // weights, gradients, optimizer
-  Bytes saved, saved_selective, saved_by_full;  // kept for backward
-  Bytes between_halves;                         // … of all of it, after the first half of that
-  Bytes gradients;                              // of activations, while its backward pass runs
-  Bytes gathered;                               // ZeRO-3's copy while it is at work
-  Bytes gathered_beside;  // … while the next one in its chunk is, or the one before
+  Bytes saved, saved_selective, saved_by_full;  // activations kept: by recomputation, none first
+  Bytes between_halves;   // of `saved`, kept between input gradient and weight gradient
+  Bytes gradients;        // of activations, while its backward pass runs
+  Bytes gathered;         // ZeRO-3's gathered copy while the layer is at work
+  Bytes gathered_beside;  // ZeRO-3's gathered copy while a neighbour in its chunk is at work
 
   bool operator==(const AllocatedLayer&) const = default;
 };
 
 struct AllocatedStage {
-  Seconds time;          // of what it runs beside layers: embedding, output head, sends
+  Seconds time;          // of embedding, output head and sends, for one micro-batch
   Bytes fixed;           // what it holds beside layers
   Bytes head;            // logits, while no layer's backward pass runs
   Bytes capacity;        // what the allocator may give out
   double in_flight = 1;  // micro-batches whose activations it keeps
-  // The same by the layers that it is dealt, where its chunks are unlike with some numbers of them;
-  // empty: always the above.
+  // [layers dealt]: the same, where some numbers of layers make its chunks unlike; empty: always
+  // `in_flight`.
   std::vector<double> in_flight_by_layers;
-  double past_input_gradient = 0;  // of them: they keep `between_halves` of a layer
-  // Micro-batches between the halves of a split backward pass, for which what was repeated stays;
-  // of them the one at work, as far as the stage has its chunks at once.
+  double past_input_gradient = 0;  // of those in flight, the ones that keep only `between_halves`
+  // Micro-batches between the halves of a split backward pass, for which recomputed activations
+  // stay; and the part of them that is at work, one chunk of those that the stage holds.
   double between_halves = 0, at_work = 0;
-  // That share its layers evenly, and in whose backward passes nothing is left of a layer once the
-  // one before it is at work; 0: all stays for weight gradients that are put off.
+  // Chunks that share its layers evenly, and whose backward pass frees a layer before the layer in
+  // front of it is at work; 0: activations stay for weight gradients that are put off.
   int chunks = 1;
   double slowness = 1;  // time of a layer here over that on the reference device
-  // Layers that it has whatever it is dealt: those of multi-token prediction.
+  // Layers that it holds besides those dealt to it: those of multi-token prediction.
   std::vector<AllocatedLayer> own;
 };
 
@@ -58,18 +60,18 @@ struct AllocationProblem {
   std::vector<AllocatedLayer> layers;
   std::vector<AllocatedStage> stages;
   int microbatches = 1;
-  double fill = 1;  // r: 1 for 1F1B
-  // Which recomputation a stage may choose; `full` is of any number of its layers, or of so many
-  // where `full_layers` is one (all of a stage that has fewer).
+  double fill = 1;  // r of the step's formula: 1 for 1F1B
+  // Recomputation that a stage may choose. `full` is that of any number of its layers, or where
+  // `full_layers` > 0 of exactly so many (of all where a stage has fewer).
   bool none = true, selective = true, full = true;
   int full_layers = 0;
 };
 
 struct StageAllocation {
   int layers = 0;       // dealt to it
-  Recompute recompute;  // `full_layers` as many of all of them as the stage needs
-  Seconds time;
-  int own_layers = 0;  // beside those that it was dealt
+  Recompute recompute;  // `full_layers` counts dealt and own layers
+  Seconds time;         // of all its passes for one micro-batch
+  int own_layers = 0;   // besides those dealt to it
 };
 
 struct Allocation {
@@ -85,26 +87,28 @@ std::optional<Allocation> allocate_layers(const AllocationProblem& problem);
 Seconds allocation_step(const AllocationProblem& problem,
                         const std::vector<StageAllocation>& stages);
 
-// The problem of a plan's degrees under the cost model. Where a stage has chunks, its layers are
-// not contiguous: then the layers must all be of one kind, so that their number tells all. Nothing
-// for other plans, with two ways through the stages or with activations offloaded. Of `any` order
-// of passes a layer takes what it takes at least.
+// The problem of a plan's degrees under the cost model. The layers of a stage with several chunks
+// are not contiguous: then all layers must be of one kind, so that only their number matters.
+// Nothing for other plans, for schedules with two ways through the stages, and where activations
+// are offloaded. Under PassOrders::any, times are the least that any order of passes allows.
 enum class PassOrders { of_the_plan, any };
 std::optional<AllocationProblem> allocation_problem(const PreparedJob& job, const Plan& plan,
                                                     PassOrders orders = PassOrders::of_the_plan);
 
-// The same where unlike layers lie in chunks too: what they and the stages take. It is a problem
-// for planner/layers/layer_moves.h, not for allocate_layers.
+// The same also where unlike layers lie in chunks: the times of layers and stages. Requires: used
+// for planner/layers/layer_moves.h where is_contiguous is false, not for allocate_layers.
 std::optional<AllocationProblem> problem_of_moves(const PreparedJob& job, const Plan& plan);
-// Whether a stage's layers are contiguous, or their number tells all.
+// Whether the layers of each stage are contiguous, or all of one kind, so that their number
+// decides.
 bool is_contiguous(const PreparedJob& job, const Plan& plan);
 
-// The layers of every chunk of the plan, in the order of `layers_per_stage`, when its stages have
-// so many: as even as they go, chunks with embedding or head last.
+// The layers of every chunk of the plan, in the order of `layers_per_stage`, where its stages have
+// so many. Each stage shares its layers out evenly; what is left over goes to the chunk with the
+// embedding or the head last.
 std::vector<int> layers_of_chunks(const Plan& plan, const std::vector<int>& layers_of_stages);
 
-// `plan` with the layers and the recomputation of an allocation of its stages; the second says
-// which chunks of theirs have the layers.
+// The request for `plan` with the layers and the recomputation of an allocation; the second names
+// the layers of each chunk.
 PlanRequest request_with(const Plan& plan, const Allocation& dealt);
 PlanRequest request_with(const Plan& plan, const std::vector<StageAllocation>& stages,
                          std::vector<int> layers_of_chunks);

@@ -18,8 +18,8 @@ namespace {
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
-// What the embedding, every layer and the head hold on their own: stages of a plan that gives each
-// of them one.
+// What the embedding, every layer and the head hold on their own: the stages of a plan that gives
+// each of these parts a stage.
 std::vector<StageParameters> parts(const PreparedJob& job, Plan plan) {
   const int layers = job.job.model.layers;
   plan.schedule = find_schedule("1f1b");
@@ -37,8 +37,8 @@ Seconds time_of(const LayerCost& cost) {
   return cost.forward.total() + cost.input_gradient.total() + cost.weight_gradient.total();
 }
 
-// The second gather as the plan's schedule shows it, or as the better of a whole and a split
-// backward pass does.
+// Adds the exposed second gather: that under the plan's schedule, or under any order of passes the
+// lesser of a whole and a split backward pass.
 void add_shown_gather(const Plan& plan, PassOrders orders, LayerCost& cost) {
   if (orders == PassOrders::of_the_plan) return add_second_gather(plan, cost);
   PassCost& pass = cost.input_gradient;
@@ -58,8 +58,8 @@ PassTimes passes_of(const LayerCost& layer) {
           .weight_gradient = layer.weight_gradient.total()};
 }
 
-// Of so many layers dealt to a stage. The longer ones are its last chunks, which have the fewest
-// micro-batches in flight; its first where the head is at the end of its last.
+// The layers of each chunk of a stage with so many. The extra ones go to its last chunks, which
+// have the fewest micro-batches in flight, or to its first ones where the last chunk has the head.
 std::vector<int> chunks_of_stage(PipelineShape shape, int stage, int layers) {
   std::vector<int> chunks(at(shape.chunks), layers / shape.chunks);
   const bool before_head = shape.route == Route::loop && stage + 1 == shape.stages;
@@ -98,8 +98,8 @@ class Translation {
   }
 
  private:
-  // The layers of `head` that no plan deals out, its states left with it. One of them is returned,
-  // if there are some.
+  // Takes the layers of multi-token prediction, which no plan deals out, from `head`, and leaves
+  // their states with it. Returns one of the layers, if there are any.
   static std::optional<StageParameters> split_off_mtp(StageParameters& head) {
     if (head.layers == 0) return std::nullopt;
     StageParameters layer;
@@ -120,7 +120,7 @@ class Translation {
     return plan;
   }
 
-  // Layers of one kind are mostly alike.
+  // Most layers of one kind are alike, and share one computation.
   void add_layers(AllocationProblem& problem) const {
     std::array<std::size_t, kLayerKinds> last{};  // of each kind, in parts_; 0: none yet
     for (std::size_t layer = 1; layer + 1 < parts_.size(); ++layer) {
@@ -131,7 +131,7 @@ class Translation {
     }
   }
 
-  // Of a stage with these parts and nothing in flight.
+  // Buffers of a stage that has only this part and nothing in flight.
   Bytes buffers_of(const StageParameters& part) const {
     return stage_memory(job_, plain_, costs_, part, plan_.pipeline_parallel - 1).at_peak.buffers;
   }
@@ -166,9 +166,10 @@ class Translation {
     return layer;
   }
 
-  // Of logits and, under ZeRO-3, of the head beyond what a layer at work has in its place: while
-  // the loss is made, or behind it, when the next layer's weights come. Of layers that differ the
-  // smallest, so that there is room beside any.
+  // The transient of the output head: logits and, under ZeRO-3, what the head's gathered copy takes
+  // beyond that of a layer at work. It peaks while the loss is computed, or behind it, when the
+  // next layer's weights come. Of unlike layers the smallest counts, so that there is room beside
+  // any.
   Bytes at_head(const StageParameters& head, const LogitsAtHead& logits) const {
     const Bytes turned = logits.turned + logits.input;
     if (dense_divisors(plan_).parameters <= 1) return std::max(logits.turning, turned);
@@ -186,8 +187,8 @@ class Translation {
                     turned + std::max(Bytes(0), more + Bytes(layer * weight)));
   }
 
-  // What one stage with embedding and head has less of than two: nothing, or the table that is
-  // both.
+  // States that are saved where one stage has both embedding and head: those of a tied table, else
+  // none.
   Bytes tied_states() const {
     Plan one = plan_;
     one.schedule = find_schedule("1f1b");
@@ -200,7 +201,8 @@ class Translation {
     return sum - states_of(all.front());
   }
 
-  // Of a stage with `own` layers beside those that it is dealt, in the network's last chunk.
+  // AllocatedStage::in_flight_by_layers of a stage whose last chunk has `own` layers besides those
+  // dealt to it.
   std::vector<double> in_flight_by_layers(int index, std::size_t own, double mean) const {
     const PipelineShape shape = pipeline_shape(plan_);
     std::vector<double> in_flight;
@@ -301,8 +303,8 @@ namespace {
 
 int repeatable(const StageAllocation& stage) { return stage.layers + stage.own_layers; }
 
-// A stage without layers repeats nothing whatever it is told: what its neighbour has, so that the
-// list says no more than it must.
+// A stage without layers recomputes nothing whatever it is told: it takes its neighbour's choice,
+// so that the list has no needless entries.
 void fill_empty_stages(const std::vector<StageAllocation>& stages, std::vector<Recompute>& all) {
   const auto with_layers = std::ranges::find_if(
       stages, [](const StageAllocation& stage) { return repeatable(stage) > 0; });

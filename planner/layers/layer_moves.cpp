@@ -13,25 +13,25 @@ namespace {
 
 std::size_t to_index(int index) { return static_cast<std::size_t>(index); }
 
-// Layers of the chunks, in the order of `layers_per_stage`, or of the stages.
+// Numbers of layers: of each chunk, in the order of `layers_per_stage`, or of each stage.
 using Counts = std::vector<int>;
 
-// One recomputation of the layers of a stage.
+// One choice of recomputation on a stage.
 struct Way {
   Recompute recompute;
   double time = 0;   // of the stage, for one micro-batch
   bool out = false;  // a price has shown that it does not fit, or that another is better
 };
 
-// All recomputations of a stage with these layers in its chunks, the shortest first: what it holds
-// depends on nothing else.
+// All choices of recomputation of a stage with these layers in its chunks, the fastest first. What
+// the stage holds depends on nothing else, so that a choice that does not fit is marked for good.
 struct StageWays {
   LayerCounts kinds{};
   Counts chunks;
   std::vector<Way> ways;
 };
 
-// Of a layer of one kind.
+// Time of a layer of one kind, and what recomputation adds to it.
 struct LayerTimes {
   double plain = 0, selective = 0, full = 0;
 };
@@ -72,7 +72,7 @@ class LocalSearch {
   }
 
  private:
-  // Those that the stage has whatever it is dealt.
+  // Layers that the stage holds besides those dealt to it.
   void take_own_layers(std::size_t stage) {
     const std::vector<AllocatedLayer>& own = problem_.stages[stage].own;
     stages_[stage].own_layers = static_cast<int>(own.size());
@@ -120,8 +120,8 @@ class LocalSearch {
     return to_index(place_of(shape_, 0, static_cast<int>(chunk)).stage);
   }
 
-  // The best of all moves of one layer, of two, or of one of each chunk, from stage to stage;
-  // false: none is better than what was.
+  // Tries all moves of one layer, of two, or of as many as there are chunks, from stage to stage;
+  // false: none makes the plan better.
   bool move_once() {
     const Counts before = of_stages(counts_);
     const int chunks = best_.plan.virtual_stages;
@@ -146,8 +146,9 @@ class LocalSearch {
     return better;
   }
 
-  // The best move of one layer, of two, or of all of a chunk's from chunk to chunk: an even share
-  // of a stage's layers is not the best where one of its chunks has the head or longer layers.
+  // Tries all moves of one layer, of two, or of all of a chunk's, from chunk to chunk. An even
+  // share of a stage's layers is not the best where one of its chunks has the head or longer
+  // layers.
   bool move_between_chunks() {
     if (shape_.chunks == 1) return false;
     const Counts before = counts_;
@@ -176,8 +177,8 @@ class LocalSearch {
     return better;
   }
 
-  // The best of two such moves of one layer each at once, of which each alone gains nothing. Of
-  // more chunks the budget would not see a fair part.
+  // Tries two such moves of one layer each at once, where each alone gains nothing. With more
+  // chunks the budget would cover too small a part of all pairs.
   bool move_pairs() {
     constexpr std::size_t kMostChunks = 8;
     if (shape_.chunks == 1 || counts_.size() > kMostChunks) return false;
@@ -223,8 +224,8 @@ class LocalSearch {
     return true;
   }
 
-  // Longer passes hide more of the traffic of parameters: the first other way of a stage that is
-  // better.
+  // Takes the first stage's choice of more recomputation that makes the plan better: longer passes
+  // hide more of the traffic of parameters.
   bool repeat_more_once() {
     if (!best_.estimate.feasible) return false;
     deal(counts_);
@@ -236,7 +237,7 @@ class LocalSearch {
     return false;
   }
 
-  // Whether this way of a stage is better than its first.
+  // Whether this choice for a stage makes the plan better than its fastest one.
   bool repeats_more(std::size_t stage, std::size_t way) {
     std::vector<Way>& all = ways(stage);
     if (!choose() || all[way].out || all[way].recompute == stages_[stage].recompute) return false;
@@ -306,7 +307,8 @@ class LocalSearch {
 
   std::vector<Way>& ways(std::size_t stage) { return known_[stage][chosen_[stage]].ways; }
 
-  // The shortest way of each stage that may fit; false: no plan of interest.
+  // Chooses for each stage the fastest recomputation that may fit; false: the plan cannot be
+  // better.
   bool choose() {
     double longest = 0;
     for (std::size_t j = 0; j < stages_.size(); ++j) {
@@ -333,7 +335,8 @@ class LocalSearch {
     return true;
   }
 
-  // In looks at other layers, about a microsecond. A schedule without a closed form is played.
+  // The price of an estimate in units of the budget, about a microsecond each. A schedule without a
+  // closed form is played.
   static int cost_of(const Plan& plan) {
     constexpr int kPrice = 5, kPassesPlayed = 60;
     const int passes = plan.schedule->closed_span != nullptr
@@ -342,7 +345,8 @@ class LocalSearch {
     return kPrice + passes / kPassesPlayed;
   }
 
-  // Whether a stage does not fit as it was priced, and has another way.
+  // Marks the choices of stages that did not fit as priced; whether one of these has another
+  // choice.
   bool put_out_what_is_too_large() {
     bool other = false;
     for (std::size_t j = 0; j < stages_.size(); ++j) {
@@ -364,8 +368,8 @@ class LocalSearch {
   std::array<LayerTimes, kLayerKinds> times_;
   double least_ = std::numeric_limits<double>::infinity();  // of all layers
   std::set<Counts> tried_;
-  Counts dealt_;  // to be priced
-  // Of their stages, and the place of what each may do in `known_`.
+  Counts dealt_;  // layers of the chunks of the plan to be priced
+  // Its stages; all choices known of each stage, and which of them has its present layers.
   std::vector<StageAllocation> stages_;
   std::vector<std::vector<StageWays>> known_;  // [stage]
   std::vector<std::size_t> chosen_;

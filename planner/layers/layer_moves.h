@@ -1,8 +1,8 @@
-// Local search from a deal of layers to stages (planner/layers/allocation.h): layers move from one
-// stage to another as long as that makes the plan better, and each stage repeats as little as fits,
-// or more where that is better. Every move is priced by the caller, so that what the dynamic
-// program's formula leaves out counts: what data parallelism and the optimizer add once a step, and
-// the exact memory. It ends where no move gains, or with its budget: a good deal, not a proof.
+// Local search that starts from a deal of layers to stages (planner/layers/allocation.h): layers
+// move from one stage to another as long as that makes the plan better, and each stage recomputes
+// as little as fits, or more where that is better. The caller's evaluator prices every move, so
+// that what the dynamic program's formula leaves out counts: gradient communication, the optimizer
+// and the exact memory. It ends where no move gains, or with its budget: a local optimum, no proof.
 #pragma once
 
 #include <atomic>
@@ -19,13 +19,13 @@ struct LayerMoves {
       problem;  // times of the plan's layers and stages; what a stage may repeat
   const Evaluator& evaluate;
   std::function<bool(const Candidate& a, const Candidate& b)> is_better;
-  bool by_step = true;  // no plan is better whose longest stage alone makes a longer step
+  bool by_step = true;  // a plan whose longest stage alone takes longer than a step is no better
   const std::atomic<bool>* interrupted = nullptr;
 };
 
-// `start` or what is better. Of `budget` a look at other layers takes 1, their price some more.
-// Requires: the problem is problem_of_moves() of the plan, which has been priced; prices have the
-// memory of every stage.
+// Returns `start` or a better plan. Each deal of layers that is looked at takes 1 of `budget`, its
+// price some more. Requires: the problem is problem_of_moves() of the plan, which has been priced;
+// estimates have the memory of every stage.
 Candidate move_layers(const LayerMoves& moves, Candidate start, int& budget);
 
 }  // namespace trainyard
