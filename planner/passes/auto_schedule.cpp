@@ -40,7 +40,8 @@ class Selection {
   Estimate best_estimate_, priced_;
 };
 
-// Device memory of a stage with two numbers of micro-batches in flight: GPipe's and 1F1B's.
+// The most micro-batches in flight that fit a stage, interpolated between its device memory under
+// 1F1B (`few`) and GPipe (`all`).
 double most_in_flight(const PreparedJob& job, const Plan& plan, const Estimate& few,
                       const Estimate& all, int index) {
   const auto stage = static_cast<std::size_t>(index);
@@ -55,8 +56,8 @@ double most_in_flight(const PreparedJob& job, const Plan& plan, const Estimate& 
   return std::min(m, std::floor(least + (capacity - with_few) / each));
 }
 
-// The plan under another schedule with one chunk a stage, whether or not the stack runs it: its
-// memory is asked.
+// The estimate of the plan under another schedule with one chunk a stage, for its memory; the stack
+// need not run that schedule.
 Estimate under(const PreparedJob& job, Plan plan, std::string_view schedule) {
   plan.schedule = find_schedule(schedule);
   plan.passes = nullptr;

@@ -1,5 +1,5 @@
-// Greedy list scheduling of one pipeline step: stages take their next pass in the order of time, by
-// a policy. Internal to planner/passes.
+// Greedy list scheduling of one pipeline step: in the order of virtual time, each stage that is
+// free begins the next pass that its policy prefers. Internal to planner/passes.
 #pragma once
 
 #include <queue>
@@ -10,12 +10,12 @@
 
 namespace trainyard {
 
-// What a stage prefers.
+// Which pass a stage prefers next.
 struct StagePolicy {
-  int ahead = 1;     // forward passes without their input gradient, at most
+  int ahead = 1;     // most forward passes whose input gradient has not run yet
   double slack = 0;  // share of a weight gradient that may delay a pass that is on its way
-  // Forward passes come before gradients until `ahead` of them wait for theirs, and a weight
-  // gradient delays either where the stage would else have stood still longer than any other.
+  // True: forward passes come before gradients until `ahead` of them wait for theirs. A weight
+  // gradient then also delays either where the stage would else have been idle longest of all.
   bool in_turn = false;
 };
 
@@ -23,7 +23,7 @@ class ListScheduler {
  public:
   explicit ListScheduler(const PassOrderProblem& problem);
 
-  // Time of the step under these policies, one a stage.
+  // Time of the step under these policies, one a stage; the largest value: stages are stuck.
   Ticks run(const std::vector<StagePolicy>& policies);
   Seconds seconds(Ticks time) const { return clock_.seconds(time); }
   // The lists of the last run.
@@ -31,11 +31,11 @@ class ListScheduler {
 
  private:
   struct Stage {
-    Ticks forward, input, weight;   // of its passes
+    Ticks forward, input, weight;   // times of its passes
     double room;                    // micro-batches
     int forwards, inputs, weights;  // passes done
     Ticks start, now, waited;
-    int version;  // of its decision: older ones in the queue are void
+    int version;  // of its decision: older versions in the queue are void
     PassKind next;
   };
   struct Decision {
@@ -48,12 +48,13 @@ class ListScheduler {
 
   void reset();
   bool has_room(const Stage& stage) const;
-  // When the stage begins its next pass, which is noted in it; kNever: it waits for others.
+  // Chooses the stage's next pass (Stage::next) and returns when it begins; kNever: the stage waits
+  // for others.
   Ticks decide(int index, const StagePolicy& policy);
   void enqueue(int index, const StagePolicy& policy);
   // Whether a weight gradient goes before the next pass, which can begin at `next`.
   bool prefers_weight(const Stage& stage, Ticks next, const StagePolicy& policy) const;
-  // Runs the stage's next pass; the stage whose input that is, −1: none.
+  // Runs the stage's next pass; returns the stage that gets its output, −1: none.
   int commit(int index, Ticks at);
   Ticks& forward_input(int stage, int microbatch) {
     return forward_inputs_[place(stage, microbatch)];
@@ -70,7 +71,7 @@ class ListScheduler {
   Ticks send_;
   Ticks most_waited_ = 0;  // of any stage, between its passes
   std::vector<Stage> stages_;
-  // [stage][micro-batch]: when they are there.
+  // [stage][micro-batch]: when the input of a forward pass, and an output's gradient, are there.
   std::vector<Ticks> forward_inputs_, gradients_;
   std::vector<std::vector<PassKind>> order_;
   std::priority_queue<Decision, std::vector<Decision>, std::greater<>> queue_;

@@ -8,8 +8,8 @@
 namespace trainyard {
 namespace {
 
-// Passes of a kind stay in the order of their micro-batches, whichever of them was moved. False
-// where a gradient would come before what it is of.
+// Numbers the micro-batches anew, so that passes of a kind stay in their order whichever was moved.
+// False where a gradient would come before the pass that it needs.
 bool number_passes(std::vector<Pass>& list) {
   int forwards = 0, gradients = 0, weights = 0;
   for (Pass& pass : list) {

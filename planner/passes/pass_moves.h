@@ -1,5 +1,5 @@
-// Pass lists improved by moving single passes to other places of their stage's list. Internal to
-// planner/passes.
+// Local search over pass lists: single passes move to other places in their stage's list. Internal
+// to planner/passes.
 #pragma once
 
 #include <functional>
@@ -10,11 +10,12 @@
 
 namespace trainyard {
 
-// Time of the step, longest span or makespan; nothing where the lists deadlock.
+// Time of the step: its longest span, or its makespan under a barrier. Nothing where the lists
+// deadlock.
 std::optional<Seconds> played_time(const PassOrderProblem& problem, const PassList& passes);
 
-// Tries changes of one or two passes, of `order`, while `goes_on`, and keeps what is not slower;
-// sideways steps lead out of the places where list scheduling ends. Stops at `order.bound`.
+// Moves one or two passes of `order` at a time, while `goes_on`, and keeps what is not slower:
+// moves that gain nothing lead out of the local optima of list scheduling. Stops at `order.bound`.
 void move_passes(const PassOrderProblem& problem, const std::function<bool()>& goes_on,
                  PassOrder& order);
 

@@ -32,9 +32,9 @@ double kept_by(const PassOrderProblem& problem, PassKind kind) {
   return -problem.kept_for_weights;
 }
 
-// Forward passes of each stage until its first gradient is there, as far as it has room: the last
-// of them ends before the gradient comes or, where it may be late, after. Fewer than the stage
-// before has, which feeds it (Qi et al. 2023, section 3.1).
+// How many forward passes each stage runs until its first gradient is there, as far as it has room:
+// the last of them ends before the gradient comes or, where it may be late, after it. A stage has
+// fewer than the stage before, which feeds it (Qi et al. 2023, section 3.1).
 std::vector<int> forwards_to_fill(const PassOrderProblem& problem, bool may_be_late) {
   const std::size_t count = problem.stages.size();
   std::vector<Seconds> first_end(count);  // of the first forward pass
@@ -91,11 +91,12 @@ class Search {
   }
 
  private:
-  // Half of the budget is for lists made by policies, half for moving passes of the best of them.
+  // The first half of the budget is for lists made by policies, the rest for moving passes of the
+  // best one.
   bool is_spent(std::int64_t budget) const {
     return placed_ >= budget || (interrupted_ != nullptr && interrupted_->load());
   }
-  // Not before something was tried.
+  // Whether trying policies ends; not before one was tried.
   bool is_over() const {
     if (best_.empty()) return false;
     return is_spent(budget_ / 2) || scheduler_.seconds(best_time_) <= bound_ * (1 + 1e-9);
@@ -111,7 +112,8 @@ class Search {
     return time <= at_most;
   }
 
-  // Stages that run ahead for as long as they would wait for their first gradient, then in turn.
+  // Tries policies whose stages run forward passes for as long as they would wait for their first
+  // gradient, and then forward passes and gradients in turn.
   void take_turns() {
     constexpr double kSlacks[] = {0, 0.5};
     for (const bool may_be_late : {false, true}) {
@@ -126,8 +128,8 @@ class Search {
     }
   }
 
-  // In units of the stages behind: two forward passes ahead for each fill the wait for the first
-  // gradient, one is 1F1B. The second factor is what the last stages add to theirs.
+  // Tries limits `ahead` in proportion to the number of stages behind: a factor of 2 fills the wait
+  // for the first gradient, 1 is 1F1B. `more` raises the limits of the last stages.
   void sweep() {
     constexpr double kSlacks[] = {0.5, 0};
     constexpr double kAhead[] = {1.8, 1.7, 2, 1.6, 1, 1.2, 1.4, 2.4};
@@ -148,7 +150,7 @@ class Search {
     }
   }
 
-  // Changes some neighbouring stages' policies at a time; sideways steps are taken.
+  // Local search: changes the policies of some neighbouring stages, and keeps what is not slower.
   void improve() {
     Policies current = best_;
     Ticks time = best_time_;
@@ -201,7 +203,7 @@ class Search {
   Ticks best_time_ = std::numeric_limits<Ticks>::max();
 };
 
-// Weight gradients that must run before a stage's last forward pass, or that would not have room.
+// How many weight gradients must run before a stage's last forward pass, for that to have room.
 double forced_weights(const PassOrderProblem& problem, std::size_t stage) {
   const double kept = problem.kept_for_weights;
   const double m = problem.microbatches;
@@ -220,10 +222,9 @@ std::optional<PassOrder> find_pass_order(const PassOrderProblem& problem, std::i
   return Search(problem, budget, interrupted).run();
 }
 
-// From the last stage to the first, over i ≥ j: a stage j waits for its first input from i and
-// back, between them i runs all of its forward passes and input gradients, and the weight gradients
-// that its memory forces upon it; one weight gradient at least is left to j after its last input
-// gradient.
+// Goes from the last stage to the first. For stages i ≥ j: between j's first forward pass and last
+// input gradient lie the ways to i and back, and all forward passes and input gradients of i with
+// the weight gradients that its memory forces; at least one weight gradient of j follows.
 Seconds pass_order_bound(const PassOrderProblem& problem) {
   const int m = problem.microbatches;
   Seconds behind;      // the longest of i ≥ j, between the first input and the last gradient of j
