@@ -16,8 +16,8 @@ class AllAlike {
   AllAlike(const GroupedJob& job, const GroupSearchOptions& options, Members members)
       : job_(job), options_(options), members_(std::move(members)), all_(as_one()) {}
 
-  // Whether it is the first group's nodes that the others are taken for makes no difference to
-  // which plans are tried; whether one fits is asked of every group.
+  // All nodes as if they were the first group's. Which group that is does not change which plans
+  // are tried; whether a plan fits is asked of every group.
   const PreparedJob& nodes() const { return all_; }
 
   Evaluator evaluator() const {

@@ -1,4 +1,4 @@
-// What people do with groups of unlike nodes without a planner, as a yardstick: the plans of
+// Baselines for groups of unlike nodes, what people use without a planner: the plans of
 // planner/findings/baseline.h over all nodes as if they were alike
 // (planner/heterogeneous/together.h).
 #pragma once
@@ -13,11 +13,11 @@ namespace trainyard {
 
 struct GroupedBaseline {
   std::string_view name;
-  Expected<GroupedPlan> plan;  // fit or not; an error: none is legal
+  Expected<GroupedPlan> plan;  // feasible or not; an error: no such plan is legal
 };
 
 // The rule of thumb, plain DDP and plain FSDP, on the groups whose devices compute in the precision
-// of the training; worth what the options say, their space does not matter. None: no group does.
+// of the training; empty where no group does. The options value the plans; their space is ignored.
 std::vector<GroupedBaseline> baselines_of(const GroupedJob& job, const GroupSearchOptions& options);
 
 }  // namespace trainyard

@@ -26,7 +26,7 @@ class KnownTimes {
     return known;
   }
 
-  // The most micro-batches of which `is_early` is true of the time; 0: of none.
+  // The most micro-batches whose time is early by `is_early`; 0: none is.
   template <typename Early>
   int most_where(const Early& is_early) {
     int least = 0, end = most() + 1;
@@ -39,7 +39,7 @@ class KnownTimes {
 
  private:
   const std::function<Seconds(int)>& time_;
-  std::vector<double> known_;  // by micro-batches; not a number: not asked for
+  std::vector<double> known_;  // [micro-batches]; not a number: not asked for yet
 };
 
 class BatchSplitter {
@@ -56,7 +56,7 @@ class BatchSplitter {
     if (rest_ < 0) return {};
     Counts best = counts(most([worth](double time) { return time < worth; }));
     if (best.empty()) return {};
-    double least = -kDoesNotFit;  // no split ends so early
+    double least = -kDoesNotFit;  // no split ends at this time or earlier
     while (true) {
       const double end = latest(best);
       const auto middle = time_between(least, end);
@@ -84,7 +84,7 @@ class BatchSplitter {
     return time;
   }
 
-  // Some time of a group between these, of the group that has the most of them: the middle one.
+  // A time between these two: the middle one of the group that has the most times between them.
   std::optional<double> time_between(double least, double end) {
     std::optional<double> middle;
     int widest = 0;
@@ -98,8 +98,9 @@ class BatchSplitter {
     return middle;
   }
 
-  // A split with at most so many for each group: which remainders the first groups can take, each
-  // with the fewest of the last of them.
+  // A split that gives each replica of a group at least one and at most `most` micro-batches;
+  // empty: there is none. For every part of the rest of the batch: whether the first groups can
+  // take exactly that, and the fewest that the last of them must take then.
   Counts counts(const Counts& most) const {
     if (*std::min_element(most.begin(), most.end()) < 1) return {};
     const auto all = static_cast<std::size_t>(rest_);
@@ -131,7 +132,7 @@ class BatchSplitter {
   }
 
   const std::vector<SplitGroup>& groups_;
-  std::int64_t rest_;  // of the batch, beside one micro-batch for every replica
+  std::int64_t rest_;  // micro-batches left once every replica has one
   std::vector<KnownTimes> times_;
 };
 

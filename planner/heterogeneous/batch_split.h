@@ -1,5 +1,7 @@
-// How many micro-batches the replicas of unlike groups take, so that the slowest group ends as
-// early as it can: every replica of a group as many, at least one, and all of the batch. Exact.
+// Splits the batch over the replicas of unlike groups so that the slowest group ends as early as
+// possible. All replicas of a group take the same number of micro-batches, at least one, and
+// together they take the whole batch. Exact. Example: two groups of one replica each, one of them
+// twice as fast, split 12 micro-batches into 8 and 4.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +15,13 @@ namespace trainyard {
 
 struct SplitGroup {
   int replicas = 1;
-  // Of a step with so many micro-batches a replica: never falls with them; infinite where they do
-  // not fit. Asked for few of them, for each once.
+  // Time of a step with so many micro-batches a replica; infinite where they do not fit. It is
+  // asked for few numbers, for each once. Requires: it never falls with the number.
   std::function<Seconds(int)> time;
 };
 
-// Micro-batches of a replica of each group; empty: there is no way, or none that fits and lets all
-// groups end before `worth`.
+// Micro-batches of a replica of each group; empty where no split is possible, or none fits and lets
+// all groups end before `worth`.
 // Requires: at least one group, each with a replica.
 std::vector<int> split_batch(const std::vector<SplitGroup>& groups, std::int64_t microbatches,
                              Seconds worth = Seconds(std::numeric_limits<double>::infinity()));

@@ -1,5 +1,5 @@
-// What people ask beside the plans of groups of unlike nodes (planner/findings/findings.h for alike
-// ones). Values: the command fills them, text and JSON show them.
+// The answers that come with plans for groups of unlike nodes (planner/findings/findings.h for
+// alike ones). Plain values: the command fills them, text and JSON show them.
 #pragma once
 
 #include <optional>
@@ -14,26 +14,24 @@
 
 namespace trainyard {
 
-// Why not these: what is found with some keys pinned.
+// Answers "why not this plan?": what a search finds with some keys pinned.
 struct GroupedExplained {
   std::vector<PinnedKey> pinned;
   GroupedPlans found;
 };
 
-// What people do without a planner.
+// A plan as people make it without a planner.
 struct GroupedPlanBaseline {
   std::string_view name;
   std::optional<GroupedPlan> plan;  // nothing: not legal for this job
-  std::string reason;               // why it is not, or does not fit; empty: it is and does
+  std::string reason;               // why it is not legal or does not fit; empty: it does
 };
 
-// What is said beside the plans: the best with pinned keys, where that was asked; the file that has
-// the first, if any; and of options that had nothing to work on.
 struct GroupedFindings {
-  std::optional<GroupedExplained> explained;
-  std::string written;
-  std::vector<std::string> notes;
-  std::vector<GroupedWayOut> ways_out;  // where nothing fits
+  std::optional<GroupedExplained> explained;  // where it was asked for
+  std::string written;                        // the file with the first plan; empty: none
+  std::vector<std::string> notes;             // on options that had no effect
+  std::vector<GroupedWayOut> ways_out;        // where nothing fits
   std::vector<GroupedPlanBaseline> baselines;
   std::vector<GroupedMarginalValue> marginal;  // empty: nothing fits, or the search was stopped
 };

@@ -6,8 +6,8 @@
 
 namespace trainyard {
 
-// By the first value the second ones fall, so that one plan decides: the last that is no worse in
-// the first.
+// Along the front second values fall as first ones rise: the last plan that is no worse in the
+// first value has the least second one.
 double GroupedFront::least_second(double first) const {
   const auto behind =
       std::upper_bound(entries_.begin(), entries_.end(), first,
@@ -45,7 +45,7 @@ std::optional<GroupedPlan> GroupedFront::take_open() {
 double next_memory(const GroupSearchOptions& options, const GroupedFront& front, double most,
                    double fullest, const Values& best) {
   constexpr double kStep = 1 - 1.0 / 256;
-  constexpr double kObeyed = 1.02;  // else what is named decides, not the memory
+  constexpr double kObeyed = 1.02;  // above, what is named decides the memory, not the limit
   const bool is_first = options.objective == Objective::memory;
   if (!is_first && options.second != Objective::memory) return 0;
   if (fullest > most * kObeyed) return 0;

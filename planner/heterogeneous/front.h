@@ -1,5 +1,5 @@
-// The front of two objectives over plans for groups of unlike nodes: those that no other beats in
-// both. Plans of equal values are one, the first that was offered.
+// The Pareto front of two objectives over plans for groups of unlike nodes: those that no other
+// plan dominates. Of plans with equal values the first that was offered stays.
 #pragma once
 
 #include <optional>
@@ -12,16 +12,16 @@ namespace trainyard {
 
 class GroupedFront {
  public:
-  // Whether it is on the front, so far.
+  // Whether the plan is on the front, so far.
   bool offer(GroupedPlan plan);
-  // The least second value of those that are no worse than `first`; infinite where there is none.
+  // The least second value of plans whose first value is no worse than `first`; infinite: none is.
   double least_second(double first) const;
   double least_first(double second) const;
 
-  // A plan whose neighbours were not asked for yet: of those that were offered last, for they are
-  // of the team that is searched. Empty: none.
+  // A plan of the team being searched whose neighbours were not asked for yet; empty: none.
   std::optional<GroupedPlan> take_open();
-  // Those that were offered since the last call, as `change` makes them; none of them is open.
+  // Ends the search of a team: applies `change` to the plans that were offered since the last call
+  // and closes them for take_open.
   template <typename Change>
   void settle(const Change& change) {
     for (Entry& entry : entries_) {
@@ -42,9 +42,9 @@ class GroupedFront {
   std::vector<Entry> entries_;  // by the first value
 };
 
-// On what share of all memory plans are to be found next for a front with memory, after those on
-// `most` of it take `fullest` and are worth `best` in each objective: on less than any plan that is
-// no worse takes. 0: there is no more to be found.
+// For a front with memory, the share of the devices' memory that the next plans may take; 0: there
+// are no more to be found. The last plans were allowed the share `most`, take at most `fullest`,
+// and have the values `best` at their best. The next must take less than any plan that is no worse.
 double next_memory(const GroupSearchOptions& options, const GroupedFront& front, double most,
                    double fullest, const Values& best);
 

@@ -33,8 +33,9 @@ SearchOptions GroupWatch::search_options() const {
   if (options_.time_limit > Seconds(0)) {
     options.time_limit = left_until(end_of_way_, watch_.elapsed());
   }
-  // Where all wait for the slowest too: its own value is no higher than theirs. Of memory a search
-  // of one cluster takes the bytes, and this one their share.
+  // This holds where all groups wait for the slowest, too: the value of the pacemaker's own plan is
+  // no higher than theirs. It does not hold for memory, of which a search of one cluster counts the
+  // bytes, and this one the share.
   if (is_at_least_step(options_.objective)) options.worth = options_.worth;
   if (options_.progress) options.progress = [this](double done) { report(done); };
   return options;

@@ -1,5 +1,5 @@
-// When a search of the ways to use unlike groups is to stop: its limit is shared out evenly among
-// the ways that are left.
+// Says when a search of the ways to use unlike groups stops: its time limit is shared out evenly
+// among the ways that are left.
 #pragma once
 
 #include "model/interrupted.h"
@@ -14,15 +14,15 @@ class GroupWatch {
   GroupWatch(const GroupSearchOptions& options, int ways) : options_(options), all_ways_(ways) {}
 
   void start_way();
-  // Whether this way is to end; `done`: how much of it was looked at.
+  // Whether the search of this way is to end. `done`: the fraction of it that was looked at.
   bool is_over(double done);
   void stop() { stopped_ = true; }
   bool stopped() const { return stopped_; }
   const GroupSearchOptions& options() const { return options_; }
 
-  // For a search of one group that takes the whole of this way.
+  // Options for a search of one cluster that takes the whole of this way.
   SearchOptions search_options() const;
-  // For a search after this one: with what is left of the limit.
+  // Options for a further search, with the time that is left.
   GroupSearchOptions options_for_rest() const;
 
  private:

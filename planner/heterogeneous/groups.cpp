@@ -91,7 +91,8 @@ void find_together_of(const GroupedJob& job, const std::vector<Members>& teams, 
   }
 }
 
-// Of two objectives; the plans of a team are made those of all before another team is searched.
+// For two objectives: offers each team's plans, and turns them into plans for all groups before
+// another team is searched.
 template <void (*find)(const GroupedJob& job, GroupWatch& watch, GroupedFront& front)>
 void offer_all_of(const GroupedJob& job, const std::vector<Members>& teams, GroupWatch& watch,
                   GroupedFront& front) {
@@ -115,7 +116,7 @@ struct WayTogether {
                     GroupedFront& front);
 };
 
-// The ways through several groups that the space leaves something of; the others are told.
+// The ways through several groups that the space allows; the others are added to `left_out`.
 std::vector<WayTogether> ways_together(const GroupedJob& job, const std::vector<Members>& teams,
                                        const GroupSearchOptions& options, GroupedPlans& result) {
   const auto any_team = [&](auto has) {
@@ -139,7 +140,7 @@ std::vector<WayTogether> ways_together(const GroupedJob& job, const std::vector<
   return ways;
 }
 
-// Of each way that the space leaves something of, by how full they are.
+// The closest plan of each way that the space allows, ordered by how full it is.
 std::vector<GroupedPlan> closest_of_all(const GroupedJob& job, const std::vector<PreparedJob>& own,
                                         const std::vector<Members>& teams, const GroupWatch& before,
                                         const GroupedPlans& found) {
@@ -173,7 +174,7 @@ std::vector<GroupedPlan> closest_of_all(const GroupedJob& job, const std::vector
   return closest;
 }
 
-// All groups at their peak, each with its share of the work.
+// Lower bound of the step: all groups work at their peak, each on its share of the batch.
 Seconds bound_of_all(const std::vector<PreparedJob>& own) {
   double steps_a_second = 0;
   for (const PreparedJob& job : own) {
@@ -234,7 +235,7 @@ std::vector<GroupedPlan> in_order(const GroupedPlans& found) {
   for (const auto& plan : {found.pipeline, found.replicas, found.together}) {
     if (plan) plans.push_back(*plan);
   }
-  // Where even layers are the best they are the pipeline above.
+  // Where even layers are the best, that plan is the pipeline above.
   const auto& even = found.even_pipeline;
   if (even && even->step_time != found.pipeline->step_time) plans.push_back(*even);
   for (const auto& plan : found.alone) {

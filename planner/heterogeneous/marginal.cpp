@@ -47,8 +47,9 @@ class GroupedMarginals {
  private:
   bool is_interrupted() const { return is_set(options_.interrupted); }
 
-  // No plan is worse for more of a resource, so that a way whose best with more of everything is no
-  // better than the winner with more of one has nothing better with more of that one.
+  // The ways that may beat the winner. No plan is worse for more of a resource: a way whose best
+  // plan with more of every resource does not beat the winner with more of one, has none that beats
+  // it with more of that one alone.
   std::vector<GroupUse> uses_with_rivals() {
     GroupedJob all = job_;
     double worst = 0;
@@ -75,7 +76,7 @@ class GroupedMarginals {
     return same ? same->value : winner_.value;
   }
 
-  // The winner on better groups, or what is better there.
+  // The winner on the richer groups, or a plan that is better there.
   GroupedPlan best_on(const GroupedJob& richer) {
     if (progress_) progress_(static_cast<double>(done_++) / static_cast<double>(searches_));
     auto same = price_grouped(richer, request_of(winner_), options_);
@@ -88,7 +89,7 @@ class GroupedMarginals {
     return beaten ? std::move(found.front()) : *std::move(same);
   }
 
-  // What a faster network takes from the compute beside it is no loss
+  // Never below zero: that a faster network slows the compute beside it more is no loss
   // (planner/findings/marginal.cpp).
   double gain(const GroupedPlan& best) const {
     return std::max(0.0, 1 - best.value / winner_.value);

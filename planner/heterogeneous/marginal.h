@@ -1,5 +1,5 @@
-// What a little more of each resource is worth on groups of unlike nodes: the search again on
-// groups that have it, as planner/findings/marginal.h has it of one cluster.
+// What 1 % more of each resource gains on groups of unlike nodes: the search is repeated on groups
+// that have it, as planner/findings/marginal.h does for one cluster.
 #pragma once
 
 #include <string_view>
@@ -12,15 +12,15 @@ namespace trainyard {
 struct GroupedMarginalValue {
   std::string_view resource;  // "FLOP/s"
   double gained = 0;          // share of the objective, with `kMarginalShare` more on every group
-  bool same_plan = true;      // the best plan stays the best
-  // With more of it on this group alone; empty: it is not a group's own.
+  bool same_plan = true;      // whether the best plan stays the best
+  // [group]: gained with more of it on this group alone; empty where no group owns the resource.
   std::vector<double> gained_by_group;
 };
 
-// The resources of planner/findings/marginal.h, and the bandwidth between groups where the cluster
-// names it; never below zero. `winner`: the best plan that was found under these options, fit. A
-// search for each resource and group, of plans that are better than the winner with as much; until
-// `options.interrupted`: then nothing.
+// Values of the resources of planner/findings/marginal.h, and of the bandwidth between groups where
+// the cluster names it; never below zero. `winner`: the best plan found under these options, which
+// fits. Each resource and group has a search of its own, for plans that beat the winner there.
+// Empty once `options.interrupted`.
 std::vector<GroupedMarginalValue> marginal_values(const GroupedJob& job,
                                                   const GroupSearchOptions& options,
                                                   const GroupedPlan& winner);

@@ -15,15 +15,15 @@ namespace {
 
 std::size_t stage_index(int index) { return static_cast<std::size_t>(index); }
 
-// The best of those that fit.
+// Keeps the better plan of those that fit.
 void take_better(GroupedPlan plan, std::optional<GroupedPlan>& best) {
   if (plan.feasible && (!best || is_better(plan, *best))) best = std::move(plan);
 }
 
 // ---- The degrees ---------------------------------------------------------------------------
 
-// The expert degrees of t and D with all else that is searched, each with its micro-batches in
-// ascending order.
+// Visits the requests with t and D: all degrees of expert parallelism and all else that is
+// searched, each with its micro-batches in ascending order.
 template <typename Visit>
 void for_experts(const GroupedJob& job, const SearchSpace& space, int tensor, int data,
                  const Visit& visit) {
@@ -43,7 +43,7 @@ void for_experts(const GroupedJob& job, const SearchSpace& space, int tensor, in
   }
 }
 
-// Degrees that all groups can have: t inside the node, D replicas, the rest stages of each.
+// Degrees that all groups can have: t inside the node, D replicas, and the rest as stages.
 std::vector<PlanRequest> pipeline_requests(const GroupedJob& job,
                                            const GroupSearchOptions& options) {
   const SearchSpace& space = options.space;
@@ -70,7 +70,8 @@ std::vector<PlanRequest> pipeline_requests(const GroupedJob& job,
   return requests;
 }
 
-// Stages whose neighbours hold something else, on either side of them: where layers may move.
+// Stages at the ends of runs of like stages (same group, layers and recomputation): only between
+// these layers are moved.
 std::vector<std::size_t> ends_of_runs(const GroupedPlan& priced) {
   const Plan& plan = priced.plan;
   std::vector<std::size_t> group_of;
@@ -102,7 +103,7 @@ std::optional<GroupedPlan> moved(const PipelinePricer& pricer, std::size_t from,
   return priced.feasible ? std::optional(std::move(priced)) : std::nullopt;
 }
 
-// False: it is no better, and stays as it is.
+// Moves a layer where that makes the plan better; false: it does not, and the plan stays.
 bool move_layer(const PipelinePricer& pricer, std::size_t from, std::size_t to, GroupedPlan& best) {
   auto priced = moved(pricer, from, to, best);
   if (!priced || !is_better(*priced, best)) return false;
@@ -110,9 +111,9 @@ bool move_layer(const PipelinePricer& pricer, std::size_t from, std::size_t to, 
   return true;
 }
 
-// Layers move from a stage to another while that makes the plan better: what is dealt minimises a
-// formula that the step of very unlike stages is only near, and knows no energy. Not where most
-// stages differ from their neighbours: there are too many moves.
+// Moves layers from stage to stage while that makes the plan better: the dynamic program minimises
+// a formula that is only near the step of very unlike stages, and knows no energy. Not where most
+// stages differ from their neighbours, for then there are too many moves.
 constexpr std::size_t kMostEnds = 24;
 
 void refine(const PipelinePricer& pricer, GroupWatch& watch, GroupedPlan& best) {
@@ -130,7 +131,7 @@ void refine(const PipelinePricer& pricer, GroupWatch& watch, GroupedPlan& best) 
   }
 }
 
-// Every plan that a layer moved between the ends of runs makes of this one.
+// Offers every plan that differs from this one by a layer moved between the ends of runs.
 void offer_neighbours(const PipelinePricer& pricer, const GroupedPlan& found, GroupWatch& watch,
                       GroupedFront& front) {
   const std::vector<std::size_t> ends = ends_of_runs(found);
@@ -143,7 +144,7 @@ void offer_neighbours(const PipelinePricer& pricer, const GroupedPlan& found, Gr
   }
 }
 
-// Pareto local search: the neighbours of what is on the front, as long as there are new ones.
+// Pareto local search: offers the neighbours of plans on the front, as long as new ones enter it.
 void explore(const PipelinePricer& pricer, GroupWatch& watch, GroupedFront& front) {
   for (auto found = front.take_open(); found && !watch.is_over(1); found = front.take_open()) {
     if (!found->plan.layers_per_stage.empty()) offer_neighbours(pricer, *found, watch, front);
@@ -197,7 +198,7 @@ bool has_pipelines(const GroupedJob& job, const GroupSearchOptions& options) {
 
 namespace {
 
-// Calls for every order of the groups, until it is over.
+// Calls `visit` for every order of the groups, until the watch says stop.
 template <typename Visit>
 void for_orders(const GroupedJob& job, GroupWatch& watch, double done, const Visit& visit) {
   std::vector<std::size_t> order(job.cluster.groups.size());
@@ -207,8 +208,8 @@ void for_orders(const GroupedJob& job, GroupWatch& watch, double done, const Vis
   } while (!watch.is_over(done) && std::next_permutation(order.begin(), order.end()));
 }
 
-// Calls for the legal degrees that may fit, with how much of them is done, until it is over.
-// `visit`: whether a plan of them fits.
+// Calls `visit` for the legal degrees that may fit, with the fraction that is done, until the watch
+// says stop. `visit` returns whether a plan of these degrees fits.
 template <typename Visit>
 void for_degrees(const GroupedJob& job, const PipelinePricer& pricer, GroupWatch& watch,
                  const Visit& visit) {
@@ -231,7 +232,8 @@ struct Incumbent {
   double most() const { return best ? std::min(worth, best->value) : worth; }
 };
 
-// Through the groups in every order. Whether a plan fits; true where none is worth to know of.
+// Takes the best plan of these degrees over all orders of the groups. Returns whether a plan fits;
+// true also where a bound leaves an order out.
 bool take_best_order(const GroupedJob& job, const PipelinePricer& pricer, const Plan& plan,
                      GroupWatch& watch, double done, Incumbent& incumbent) {
   std::optional<GroupedPlan>& best = incumbent.best;
@@ -255,8 +257,8 @@ bool take_best_order(const GroupedJob& job, const PipelinePricer& pricer, const 
   return fits;
 }
 
-// What is dealt on all memory, and where memory is an objective on less and less of it; not on more
-// than a plan that is no slower takes. Whether a plan fits.
+// Offers what is dealt on all memory, and where memory is an objective on less and less of it: each
+// time on less than any plan that is no worse takes. Returns whether a plan fits.
 bool offer_dealt(const PipelinePricer& pricer, const PipelinePricer::Degrees& degrees,
                  const std::vector<std::size_t>& order, GroupWatch& watch, double done,
                  GroupedFront& front) {
@@ -307,7 +309,7 @@ void find_pipelines(const GroupedJob& job, GroupWatch& watch, GroupedFront& fron
 }
 
 std::optional<GroupedPlan> closest_pipeline(const GroupedJob& job, GroupWatch& watch) {
-  constexpr double kMostTimes = 1024;  // of its memory that a device may miss
+  constexpr double kMostTimes = 1024;  // the share of its memory that a device may need, at most
   GroupSearchOptions options = watch.options();
   options.objective = Objective::memory;
   options.second.reset();

@@ -16,7 +16,7 @@ namespace {
 
 std::size_t as_size(int index) { return static_cast<std::size_t>(index); }
 
-// What a device computes of a step that `priced` tells of, as one of these stages.
+// Compute time of a step on a device, averaged over these stages of the estimate `priced`.
 Seconds busy_of(const Plan& plan, const Estimate& priced, std::size_t first, int stages) {
   Seconds busy;
   for (std::size_t stage = first; stage < first + as_size(stages); ++stage) {
@@ -43,7 +43,7 @@ Seconds layer_times(const AllocationProblem& problem) {
   return sum;
 }
 
-// Of a layer here over that on the reference devices: of none less.
+// The least ratio of a layer's time here to that on the reference devices.
 double least_slowness(const std::vector<AllocatedLayer>& layers,
                       const std::vector<AllocatedLayer>& reference) {
   double least = std::numeric_limits<double>::infinity();
@@ -53,7 +53,7 @@ double least_slowness(const std::vector<AllocatedLayer>& layers,
   return least;
 }
 
-// What is named is the same on every stage; else each stage chooses.
+// Restricts the problem to the named recomputation, the same on every stage.
 void restrict_to(const Recompute& named, AllocationProblem& problem) {
   problem.none = named.mode == RecomputeMode::none;
   problem.selective = named.mode == RecomputeMode::selective;
@@ -61,7 +61,7 @@ void restrict_to(const Recompute& named, AllocationProblem& problem) {
   problem.full_layers = named.full_layers > 0 ? named.full_layers : std::numeric_limits<int>::max();
 }
 
-// Spelled out, so that layers can be moved.
+// The even layers as a list, so that layers can be moved.
 std::vector<int> even_layers(const Plan& degrees, int layers) {
   const LayersOfChunks even(degrees, layers);
   std::vector<int> all(static_cast<std::size_t>(degrees.pipeline_parallel));
@@ -69,7 +69,8 @@ std::vector<int> even_layers(const Plan& degrees, int layers) {
   return all;
 }
 
-// Exchanges run beside compute only where they do on the nodes of every group.
+// Merges a group's plan into the common one: the experts' all-to-all overlaps compute only where it
+// does on the nodes of every group.
 void take_common(std::optional<Plan> own, std::optional<Plan>& plan) {
   if (!own || !plan) {
     plan = std::move(own);
@@ -78,8 +79,8 @@ void take_common(std::optional<Plan> own, std::optional<Plan>& plan) {
   }
 }
 
-// A stage whose devices are slower than the reference by a factor: its own layers' times, which are
-// of its devices, as the reference would take them.
+// A stage whose devices are slower than the reference by a factor. The times of its own layers,
+// which are those on its devices, become those on the reference.
 AllocatedStage as_slow(AllocatedStage stage, double slowness) {
   stage.slowness = slowness;
   for (AllocatedLayer& layer : stage.own) {
@@ -134,8 +135,8 @@ int PipelinePricer::stages_of(const Plan& plan, std::size_t group) const {
   return job_.cluster.groups[group].devices() * plan.pipeline_parallel / devices_;
 }
 
-// The stage before sends activations, the one behind gradients; where sends are overlapped, both
-// slow what both compute beside them.
+// The stage before the boundary sends activations, the one behind it gradients. Where sends are
+// overlapped, each side's sends slow the compute beside them.
 void PipelinePricer::Crossing::add_to(std::vector<PassTimes>& passes) const {
   if (!overlapped) {
     passes[before.stage].forward += before.more;
@@ -209,11 +210,12 @@ GroupedPlan PipelinePricer::price(const Plan& plan, const Order& order) const {
   return result;
 }
 
-// 1F1B keeps one micro-batch more at a stage than at the next: k stages in a row let k of them pass
-// while one goes there and back. The slowest of all rows with a boundary inside.
+// The least time between micro-batches where sends are overlapped. 1F1B keeps one micro-batch more
+// in flight at a stage than at the next: while one micro-batch goes through k stages in a row and
+// back, k of them pass. The slowest of all rows of stages counts.
 Seconds PipelinePricer::pace_of(const std::vector<PassTimes>& passes,
                                 const std::vector<Crossing>& crossed) {
-  std::vector<Seconds> sends(passes.size());  // there and back, from the stage before
+  std::vector<Seconds> sends(passes.size());  // to a stage from the one before, and back
   for (const Crossing& crossing : crossed) {
     sends[crossing.behind.stage] = crossing.before.send + crossing.behind.send;
   }
@@ -228,8 +230,8 @@ Seconds PipelinePricer::pace_of(const std::vector<PassTimes>& passes,
   return pace;
 }
 
-// What crosses and is overlapped shows in fill and drain, and paces the pipeline where
-// micro-batches wait for it.
+// Sends over a boundary that are overlapped are exposed in fill and drain, and set the pace of the
+// pipeline where micro-batches wait for them.
 void PipelinePricer::add_times(const std::vector<Estimate>& all, std::vector<PassTimes> passes,
                                GroupedPlan& result) const {
   const Plan& plan = result.plan;
@@ -250,9 +252,9 @@ void PipelinePricer::add_times(const std::vector<Estimate>& all, std::vector<Pas
   set_breakdown(all, static_cast<std::size_t>(pace - passes.begin()), result);
 }
 
-// What the stage with the most to do spends its step on, what its own group has once a step, and
-// what crosses; the rest it waits for others. That the slowest of all ranks takes longer comes on
-// top.
+// The breakdown has the passes of the stage with the most to do, what its group does once a step,
+// and the communication between groups; the rest is bubble. What is lost to the slowest of all
+// ranks comes on top.
 void PipelinePricer::set_breakdown(const std::vector<Estimate>& all, std::size_t stage,
                                    GroupedPlan& result) const {
   const Plan& plan = result.plan;
@@ -280,7 +282,7 @@ void PipelinePricer::set_breakdown(const std::vector<Estimate>& all, std::size_t
   result.breakdown = parts;
 }
 
-// Once a step and in fill and drain: what the groups' own estimates have beside their span.
+// What a step takes outside its span: the most that any group's own estimate has beside its span.
 Seconds PipelinePricer::ends_of(const std::vector<Estimate>& all, const Plan& plan) const {
   Seconds ends;
   for (const Estimate& one : all) {
@@ -301,8 +303,8 @@ PipelinePricer::Degrees PipelinePricer::degrees_of(const Plan& plan) const {
   return degrees;
 }
 
-// The layers on the first group's devices as the reference; the others' are slower or faster by one
-// factor each.
+// The allocation problem of all groups together. Layers on the first group's devices are the
+// reference; on those of each other group they are slower or faster by one factor.
 AllocationProblem PipelinePricer::problem_of(const Degrees& degrees, const Order& order) const {
   const Plan& plan = degrees.plan;
   AllocationProblem problem = degrees.of_groups[order.front()];
@@ -322,11 +324,11 @@ AllocationProblem PipelinePricer::problem_of(const Degrees& degrees, const Order
   return problem;
 }
 
-// A stage i works m·T_i, after the first forward pass and before the last backward pass of all
-// stages before it: X ≥ m·T_i + Σ_{j<i} T_j. Weighted with w_i, so that every T_i counts 1/s_i or
-// more (s_i: slowness of its layers at least), the sum has all layers at their reference on its
-// right side, however they are dealt, and X·Σw on its left. Not where exchanges run beside compute:
-// that shortens the T_i.
+// A lower bound of the span X. Stage i works for m·T_i, after the first forward pass and before the
+// last backward pass of all stages before it: X ≥ m·T_i + Σ_{j<i} T_j. Add these inequalities with
+// weights w_i such that every T_i counts at least 1/s_i (s_i: the least slowness of its layers).
+// Then the right side has at least the reference time of all layers, however they are dealt, and
+// the left side is X·Σw. There is no bound where exchanges overlap compute, which shortens the T_i.
 Seconds PipelinePricer::least_step(const Degrees& degrees, const Order& order) const {
   const Plan& plan = degrees.plan;
   if (degrees.of_groups.empty() || plan.overlap.expert_parallel) return Seconds(0);
@@ -346,7 +348,7 @@ Seconds PipelinePricer::least_step(const Degrees& degrees, const Order& order) c
   return work / weights;
 }
 
-// On a share `most` of every device's memory.
+// The best allocation that takes at most the share `most` of every device's memory.
 std::optional<Allocation> PipelinePricer::allocate_within(double most, AllocationProblem problem,
                                                           const Plan& plan,
                                                           const Order& order) const {
@@ -360,8 +362,8 @@ std::optional<Allocation> PipelinePricer::allocate_within(double most, Allocatio
   return allocate_layers(problem);
 }
 
-// Where memory is the objective, the fullest device as empty as can be, to a thousandth of its
-// memory: by halving the share of it that may be taken.
+// The same; where memory is the only objective, the allocation whose fullest device is the
+// emptiest, found by bisection of that share to a thousandth.
 std::optional<Allocation> PipelinePricer::allocate(const AllocationProblem& problem,
                                                    const Plan& plan, const Order& order,
                                                    double most) const {

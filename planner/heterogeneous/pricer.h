@@ -1,6 +1,6 @@
-// Prices and deals pipelines through all groups of unlike nodes of a job, under the assumptions of
-// planner/heterogeneous/groups.h: a stage costs what it costs in a cluster of its group's nodes
-// alone, sends over a boundary take its bandwidth and latency.
+// Prices pipelines through all groups of unlike nodes of a job, and deals layers to their stages.
+// Assumes (planner/heterogeneous/groups.h): a stage costs what it costs in a cluster of its group's
+// nodes alone, and sends between groups take the boundary's bandwidth and latency.
 #pragma once
 
 #include <deque>
@@ -14,47 +14,47 @@
 
 namespace trainyard {
 
-// A job for each group of `job`, on as many of its own nodes.
+// A prepared job for each group of `job`, on nodes[group] of that group's nodes.
 std::vector<PreparedJob> prepared_groups(const GroupedJob& job, const std::vector<int>& nodes);
 
 class PipelinePricer {
  public:
   using Order = std::vector<std::size_t>;
 
-  // Both outlive the pricer.
+  // Requires: both arguments outlive the pricer.
   PipelinePricer(const GroupedJob& job, const GroupSearchOptions& options);
 
-  // The plan, where it is legal on the nodes of every group and shards as the space allows.
+  // The plan of a request that is legal on the nodes of every group and shards as the space allows.
   std::optional<Plan> legal(const PlanRequest& request) const;
-  // The same with the reason, whatever the space allows.
+  // The same, with the reason for a refusal, and whatever the space allows.
   Expected<Plan> plan_of(const PlanRequest& request) const;
   const GroupSearchOptions& options() const { return options_; }
   bool has_named_layers() const { return !options_.layers_per_stage.empty(); }
 
-  // What there is to deal under a plan's degrees if all stages were of one group; of each group.
+  // For a plan's degrees, the allocation problem that each group would have with all stages.
   struct Degrees {
     Plan plan;
-    std::vector<AllocationProblem> of_groups;  // empty: layers are not dealt
+    std::vector<AllocationProblem> of_groups;  // [group]; empty: layers are not dealt
   };
   Degrees degrees_of(const Plan& plan) const;
 
-  // The plan's degrees with the layers that each stage takes at its best, or those that are named,
-  // under every recomputation of the space; dealt so that no device takes more than a share `most`
-  // of its memory. Where memory is the only objective, as little as can be.
+  // Plans of these degrees with the best deal of layers, or the layers that are named, for every
+  // recomputation of the space. No device takes more than the share `most` of its memory; where
+  // memory is the only objective, devices take as little as possible.
   std::vector<Plan> dealt(const Degrees& degrees, const Order& order, double most) const;
-  // No plan of the degrees and the order steps faster, however layers are dealt.
+  // Lower bound of the step of these degrees in this order, however layers are dealt.
   Seconds least_step(const Degrees& degrees, const Order& order) const;
   GroupedPlan price(const Plan& plan, const Order& order) const;
 
  private:
   int stages_of(const Plan& plan, std::size_t group) const;
 
-  // Between the last stage of one group and the first of the next.
+  // The sends between the last stage of one group and the first of the next.
   struct Crossing {
     struct Side {
       std::size_t stage = 0;
       Seconds send;  // of a device, over the boundary
-      Seconds more;  // than inside its group
+      Seconds more;  // how much longer that takes than inside its group
     };
     Side before, behind;
     bool overlapped = false;
@@ -63,7 +63,7 @@ class PipelinePricer {
     void add_to(std::vector<PassTimes>& passes) const;
     Seconds added_to(const Side& side) const;
   };
-  // `boundary`: the stage before it.
+  // `boundary`: the stage in front of it.
   Crossing::Side side_of(std::size_t group, std::size_t other, std::size_t stage, int boundary,
                          const Plan& plan) const;
   std::vector<Crossing> crossings(const Plan& plan, const Order& order) const;
@@ -84,7 +84,7 @@ class PipelinePricer {
 
   const GroupedJob& job_;
   const GroupSearchOptions& options_;
-  std::vector<PreparedJob> whole_;    // a cluster of all nodes for each kind of them
+  std::vector<PreparedJob> whole_;    // [group]: as many of its nodes as all groups have
   std::deque<Estimator> estimators_;  // of each
   int devices_;
 };

@@ -24,8 +24,8 @@
 namespace trainyard {
 namespace {
 
-// A replica may have any number of micro-batches: whether the whole batch divides by this group's
-// replicas is no question.
+// A training whose batch has one micro-batch for each replica of this group: a replica may have any
+// number of micro-batches, so that the whole batch need not divide by the replicas.
 Training training_of(const Job& job, const PlanRequest& request) {
   Training training = job.training;
   const int degrees = request.tensor_parallel * request.pipeline_parallel;
@@ -34,11 +34,11 @@ Training training_of(const Job& job, const PlanRequest& request) {
   return training;
 }
 
-// One group's replicas under the recomputation that is fastest for their number of micro-batches,
-// or where memory is the only objective the one that takes the least.
+// Prices one group's replicas, with the recomputation that is fastest for their number of
+// micro-batches, or where memory is the only objective with the one that takes the least memory.
 class ReplicaPricer {
  public:
-  // `job`, and an estimator of it.
+  // Requires: `estimator` is of `job`.
   ReplicaPricer(const PreparedJob& job, const Estimator& estimator, const PlanRequest& request,
                 const GroupSearchOptions& options)
       : job_(job),
@@ -65,7 +65,7 @@ class ReplicaPricer {
   // From here on no device takes more than this share of its memory.
   void keep_within(double most) { most_ = most * job_.job.cluster.usable_memory(); }
 
-  // Infinite where none fits.
+  // Time of the step with so many micro-batches a replica; infinite where no recomputation fits.
   Seconds price(int microbatches) {
     constexpr double kInfinite = std::numeric_limits<double>::infinity();
     Seconds best(kInfinite);
@@ -103,8 +103,8 @@ class ReplicaPricer {
     held_ = scratch_.held;
   }
 
-  // Full recomputation of as few layers of each stage as fit, where nothing recomputed does not:
-  // more of them hold less and take longer.
+  // Where nothing recomputed does not fit, takes full recomputation of the fewest layers of each
+  // stage that fit: with more layers a stage holds less and takes longer.
   void take_fewest_layers(int microbatches, Seconds& best) {
     Plan plan = plans_.front();
     plan.microbatches = microbatches;
@@ -132,7 +132,7 @@ class ReplicaPricer {
   Estimate scratch_;
 };
 
-// All groups in a ring, as fast as the slowest boundary.
+// Links of a ring over all groups, each as slow as the slowest boundary.
 PlanLinks across_all(const GroupedJob& job, const PreparedJob& prepared, const Plan& plan) {
   const std::size_t groups = job.cluster.groups.size();
   Boundary least = boundary_between(job.cluster, 0, 1);
@@ -156,9 +156,9 @@ PlanLinks across_all(const GroupedJob& job, const PreparedJob& prepared, const P
   return links;
 }
 
-// Each group has reduced its gradients among its own replicas; the shards that a device is left
-// with are added up with those of the other groups. The largest are where replicas are the fewest.
-// `fewest`, `held`: of a group of these.
+// Time of the all-reduce of the gradients over the groups: each group has reduced its gradients
+// among its own replicas, and each device adds its shard up with those of the other groups. The
+// shards are largest in the group with the fewest replicas, which `fewest` and `held` are of.
 Seconds gradient_exchange(const GroupedJob& job, const PreparedJob& prepared, const Plan& fewest,
                           const std::vector<StageParameters>& held) {
   double most = 0;
@@ -168,13 +168,13 @@ Seconds gradient_exchange(const GroupedJob& job, const PreparedJob& prepared, co
   return collective_time(CollectiveOperation::all_reduce, links.pipeline, shard, links);
 }
 
-// What all searches of a team have.
+// What all searches of a team share.
 struct Team {
   const GroupedJob& job;
   const GroupSearchOptions& options;
   std::vector<PreparedJob> own;
   std::deque<Estimator> estimators;  // of `own`
-  std::vector<PreparedJob> whole;    // each group's nodes as many as those of all; for goodput
+  std::vector<PreparedJob> whole;    // of each group as many nodes as all have; for goodput
 
   std::span<const PreparedJob> valued() const { return whole.empty() ? own : whole; }
 };
@@ -204,14 +204,14 @@ GroupedPlan on_all(const Team& team) {
   return plan;
 }
 
-// The group that ends last makes the step.
+// The group that ends last decides the step.
 void take_if_last(Seconds end, const Breakdown& breakdown, GroupedPlan& plan) {
   if (end <= plan.step_time) return;
   plan.step_time = end;
   plan.breakdown = breakdown;
 }
 
-// The gradients that are added up over it, in full view.
+// Adds the exchange of gradients over the boundary, which is fully exposed.
 void add_boundary(GroupedPlan& plan) {
   plan.step_time += plan.boundary;
   plan.breakdown.data_parallel += plan.boundary;
@@ -234,8 +234,8 @@ GroupedPlan priced(const Team& team, std::vector<ReplicaPricer>& groups, const S
   return plan;
 }
 
-// `split` with so many of the smallest moves that leave the batch whole; empty: a group would be
-// left without any.
+// `split` after `moves` of the smallest moves of micro-batches that keep the batch whole; empty: a
+// group would be left without any.
 Split moved(const std::vector<ReplicaPricer>& groups, Split split, std::size_t from, std::size_t to,
             int moves) {
   const int sequences = std::lcm(groups[from].replicas(), groups[to].replicas());
@@ -255,7 +255,7 @@ bool fits(std::vector<ReplicaPricer>& groups, const Split& split) {
   return true;
 }
 
-// The moves from any group to any other that make the plan better; false: none does.
+// Makes the moves from any group to any other that make the plan better; false: none does.
 bool move_between(const Team& team, std::vector<ReplicaPricer>& groups, int moves, Split& split,
                   GroupedPlan& best) {
   bool better = false;
@@ -284,7 +284,7 @@ void refine(const Team& team, std::vector<ReplicaPricer>& groups, Split split, G
   }
 }
 
-// Empty where a group cannot have such replicas.
+// A pricer for each group; empty where some group cannot have such replicas.
 std::vector<ReplicaPricer> pricers_of(const Team& team, const PlanRequest& request) {
   std::vector<ReplicaPricer> groups;
   groups.reserve(team.own.size());
@@ -308,8 +308,8 @@ Split fastest_split(const Team& team, const PlanRequest& request,
   return split_batch(times, team.job.training.global_batch / request.micro_batch, worth);
 }
 
-// By all else the step decides between splits, and that is the shortest. Of a straggler the stage
-// with most kernels does, too.
+// Whether another split than that of the shortest step may be the best: by energy, and where a
+// straggler makes the kernels of a stage count beside the step.
 bool has_other_best_splits(const GroupSearchOptions& options) {
   const bool robust = options.valuation.robust && options.objective != Objective::memory;
   return options.objective == Objective::energy ||
@@ -321,7 +321,8 @@ class ReplicaSearch {
  public:
   ReplicaSearch(const Team& team, double worth) : team_(team), worth_(worth) {}
 
-  // Takes the best split, where it is better. Whether one fits; true where that is not known.
+  // Takes the best split where it beats the best so far. Returns whether one fits; true where that
+  // is not known.
   bool take(const PlanRequest& request, GroupWatch& watch, double done) {
     std::vector<ReplicaPricer> groups = pricers_of(team_, request);
     if (groups.empty()) return true;  // that none is legal says nothing of other sizes
@@ -335,7 +336,7 @@ class ReplicaSearch {
   std::optional<GroupedPlan>& best() { return best_; }
 
  private:
-  // A longer step is worth less where the objective never falls with it.
+  // The longest step of interest: it bounds the value where that is never below the step.
   Seconds limit() const {
     if (!is_at_least_step(team_.options.objective)) return kNever;
     return Seconds(best_ ? std::min(worth_, best_->value) : worth_);
@@ -346,7 +347,7 @@ class ReplicaSearch {
   std::optional<GroupedPlan> best_;
 };
 
-// Every split that some moves from one group to another make of this one, many at first.
+// Every split that differs from this one by some moves from one group to another, many moves first.
 std::vector<Split> neighbours_of(const std::vector<ReplicaPricer>& groups, const Split& split) {
   std::vector<Split> neighbours;
   for (int moves = most_moves(split); moves > 0; moves /= 2) {
@@ -358,7 +359,7 @@ std::vector<Split> neighbours_of(const std::vector<ReplicaPricer>& groups, const
   return neighbours;
 }
 
-// Pareto local search from a split: the neighbours of what enters the front.
+// Pareto local search from a split: offers the neighbours of every split that enters the front.
 void explore(const Team& team, std::vector<ReplicaPricer>& groups, const Split& first,
              GroupWatch& watch, double done, GroupedFront& front) {
   std::set<Split> seen = {first};
@@ -373,8 +374,8 @@ void explore(const Team& team, std::vector<ReplicaPricer>& groups, const Split& 
   }
 }
 
-// The fastest split on all memory, and where memory is an objective on less and less of it; its
-// neighbours where another one may be better in the other objective. Whether a plan fits.
+// Offers the fastest split and its neighbours, on all memory and, where memory is an objective, on
+// less and less of it. Returns whether a plan fits.
 bool offer_splits(const Team& team, const PlanRequest& request, GroupWatch& watch, double done,
                   GroupedFront& front) {
   std::vector<ReplicaPricer> groups = pricers_of(team, request);
@@ -394,7 +395,8 @@ bool offer_splits(const Team& team, const PlanRequest& request, GroupWatch& watc
   return fits;
 }
 
-// t and p with all else that is searched, each with its micro-batches in ascending order.
+// Adds the requests with t and p and all else that is searched, each with its micro-batches in
+// ascending order.
 void add_requests(const GroupedJob& job, const SearchSpace& space, int tensor, int stages,
                   std::vector<PlanRequest>& requests) {
   const std::vector<int> sizes = micro_batches(space, job.training.global_batch);
@@ -440,8 +442,8 @@ bool has_replicas(const GroupedJob& job, const GroupSearchOptions& options) {
 
 namespace {
 
-// Calls for all degrees that may fit, with how much of them is done, until it is over. `visit`:
-// whether a plan of them fits.
+// Calls `visit` for all degrees that may fit, with the fraction that is done, until the watch says
+// stop. `visit` returns whether a plan of these degrees fits.
 template <typename Visit>
 void for_requests(const GroupedJob& job, GroupWatch& watch, const Visit& visit) {
   const std::vector<PlanRequest> requests = replica_requests(job, watch.options());

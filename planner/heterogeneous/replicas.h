@@ -1,6 +1,6 @@
-// Replicas of the whole network on every group of unlike nodes, each with as many micro-batches as
-// let all groups end together, or where energy is minimised more on those that draw less. Under the
-// assumptions of planner/heterogeneous/groups.h; even layers unless others are named.
+// Searches replicas of the whole network on every group of unlike nodes. Each replica has as many
+// micro-batches as let all groups end together; where energy is minimised, groups that draw less
+// have more. Assumes what planner/heterogeneous/groups.h says; layers are even unless named.
 #pragma once
 
 #include <optional>
@@ -12,28 +12,28 @@
 namespace trainyard {
 
 // The best that fits over the degrees of the space that every group can have: tensor parallelism
-// inside the node, stages inside the smallest group; or nothing, where none has a value below
-// `worth`.
+// inside the node, a replica's stages inside the smallest group. Nothing where none has a value
+// below `worth`.
 std::optional<GroupedPlan> find_replicas(const GroupedJob& job, GroupWatch& watch, double worth);
 
-// Of two objectives: offers the best split of each of these degrees, under less and less memory
-// where that is one of the two; and from those on the front, the ones that moved micro-batches make
-// of them.
+// For two objectives: offers the best split of the batch for each of these degrees, under less and
+// less memory where that is an objective. Then moves micro-batches between groups in the plans on
+// the front, and offers what that makes.
 void find_replicas(const GroupedJob& job, GroupWatch& watch, GroupedFront& front);
 
 // Replicas of one group, as a request names them.
 struct NamedReplicas {
-  PlanRequest request;  // of the group; nothing of the whole cluster
+  PlanRequest request;  // of this group alone
   int microbatches = 1;
 };
-// Replicas on all groups, with micro-batches and recomputation that are named. Error: of a group
-// whose nodes cannot have them.
+// Prices replicas on all groups, with micro-batches and recomputation that are named. An error
+// comes from a group whose nodes cannot have them.
 Expected<GroupedPlan> price_replicas(const GroupedJob& job,
                                      const std::vector<NamedReplicas>& groups,
                                      const GroupSearchOptions& options = {});
 
-// Whether there are such degrees, legal or not; where the space names sharding groups, legal ones
-// with one of these.
+// Whether the space has degrees for such replicas, legal or not; where it names sharding groups,
+// whether it has legal ones with one of these.
 bool has_replicas(const GroupedJob& job, const GroupSearchOptions& options);
 
 }  // namespace trainyard

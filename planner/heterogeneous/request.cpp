@@ -21,7 +21,7 @@ std::string_view offload_name(const Offload& offload) {
   return offload == Offload() ? "none" : "another";
 }
 
-// Of some dimensions plans through several groups have one value.
+// Refuses other values of the dimensions that have only one in plans through several groups.
 Expected<void> check_only_values(GroupUse use, const PlanRequest& plan) {
   if (plan.recompute.mode == RecomputeMode::automatic) {
     return failure("/plan/recompute",
@@ -44,7 +44,7 @@ Expected<void> check_only_values(GroupUse use, const PlanRequest& plan) {
       fmt::format("found another value with groups of unlike nodes; allowed: {}", wrong->value));
 }
 
-// Layers and recomputation may be any; the stages must be whole ones of each group.
+// Layers and recomputation are free; but each group must have whole stages.
 Expected<void> check_stages(const GroupedJob& team, const Plan& plan) {
   for (const Cluster& group : team.cluster.groups) {
     const int stage = plan.tensor_parallel * plan.data_parallel;
@@ -94,7 +94,7 @@ Expected<std::vector<NamedReplicas>> named_replicas(const GroupedRequest& reques
   return named;
 }
 
-// All of the batch, and as many replicas as the devices are.
+// The replicas must take the whole batch, and be as many as the devices allow.
 Expected<void> check_shares(const GroupedJob& team, const PlanRequest& plan,
                             const GroupedPlan& found) {
   int replicas = 0;
@@ -140,8 +140,8 @@ Expected<void> check_order(const std::vector<std::size_t>& order, std::size_t gr
   return {};
 }
 
-// The request with its groups numbered as those of their team are, and listed in that order where
-// they have one entry each.
+// The request with its groups numbered as in their team, and with lists of one entry a group in the
+// order of the team.
 GroupedRequest in_team(GroupedRequest request, const Members& members) {
   const GroupedRequest whole = request;
   const bool of_replicas = request.use == GroupUse::replicas;

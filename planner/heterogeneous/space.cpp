@@ -8,7 +8,7 @@
 namespace trainyard {
 namespace {
 
-// Whether the space leaves the value of a dimension of which there is one.
+// The only value of a dimension, and whether the space allows it.
 struct Allowed {
   OnlyValue only;
   bool left = true;
@@ -28,7 +28,7 @@ std::vector<Allowed> allowed_values(GroupUse use, const SearchSpace& space) {
   return values;
 }
 
-// Options that name nothing but one key.
+// A key of the options, and how to copy it alone.
 struct OneKey {
   std::string_view key;
   void (*take)(GroupSearchOptions& to, const GroupSearchOptions& from);

@@ -1,4 +1,4 @@
-// Some of the groups of a cluster of unlike nodes, as a cluster of their own.
+// A team: some of the groups of a cluster of unlike nodes, taken as a cluster of their own.
 #pragma once
 
 #include <vector>
@@ -8,13 +8,13 @@
 
 namespace trainyard {
 
-using Members = std::vector<std::size_t>;
+using Members = std::vector<std::size_t>;  // indices of groups
 
-// All choices of two groups or more, the larger first.
+// All teams of two groups or more, the larger first.
 std::vector<Members> teams_of(std::size_t groups);
 
-// Of a group whose every device takes part in the whole plan: alone, in replicas, or as one
-// cluster.
+// The share of a group whose devices run all stages of the plan: alone, in replicas, or together
+// with others as one cluster.
 GroupShare share_of_whole(const PreparedJob& job, const Plan& plan, const Estimate& priced);
 
 // One group alone under a plan that was priced on its nodes, `job`; the others stand idle.
@@ -23,17 +23,18 @@ GroupedPlan alone_on(const UnlikeCluster& cluster, std::size_t group, const Prep
 
 // Whether devices of the group have a rate in every precision of the recipe.
 bool computes_in(const Cluster& group, const PrecisionRecipe& precision);
-// Those that do; a plan may use no other.
+// The groups that compute in the training's precision; a plan may use no other.
 Members groups_that_compute(const GroupedJob& job);
 
 int nodes_of_all(const GroupedJob& job);
 
+// The job on these groups alone.
 GroupedJob job_of(const GroupedJob& job, const Members& members);
 
-// Whether they are the same in all that a search chooses.
+// Whether the plans agree in all that a search chooses.
 bool same_plan(const GroupedPlan& a, const GroupedPlan& b);
 
-// A plan for these members as one for all groups: the others stand idle.
+// Turns a plan for a team into one for all groups, where the others stand idle.
 GroupedPlan of_all(GroupedPlan plan, const Members& members, std::size_t groups);
 
 }  // namespace trainyard

@@ -15,7 +15,7 @@
 namespace trainyard {
 namespace {
 
-// What a device has to others at least, between any two groups and inside each.
+// The narrowest connection of a device, between any two groups and inside each.
 Boundary narrowest(const UnlikeCluster& cluster) {
   Boundary least = boundary_between(cluster, 0, 1);
   for (const Cluster& group : cluster.groups) {
@@ -25,7 +25,7 @@ Boundary narrowest(const UnlikeCluster& cluster) {
   return least;
 }
 
-// All nodes on that network, made of each group's in turn.
+// For each group a cluster of all nodes, all of that group's kind, on the narrowest network.
 std::vector<PreparedJob> jobs_as_one(GroupedJob job) {
   const Boundary least = narrowest(job.cluster);
   for (Cluster& group : job.cluster.groups) {
@@ -69,7 +69,7 @@ class AsOne {
     return found;
   }
 
-  // A plan that is legal whichever of the groups the nodes are of.
+  // The plan of a request that is legal on a cluster of each group's nodes.
   Expected<Plan> plan_of(const PlanRequest& request) const {
     Expected<Plan> plan = tl::unexpected(Error{});
     for (const PreparedJob& prepared : as_one_) {
@@ -89,8 +89,9 @@ class AsOne {
   std::vector<PreparedJob> as_one_;
 };
 
-// The plans that are found with each group in turn as the one that sets the pace, or where none
-// fits it those that miss its memory by the least; fit or not.
+// Searches with each group in turn as the pacemaker, and passes what is found to `take`, priced on
+// all groups: plans that fit the pacemaker, or where none does the closest. They may not fit
+// others.
 template <typename Take>
 void search_as_one(const GroupedJob& job, GroupWatch& watch, const Take& take) {
   const AsOne as_one(job, watch.options());

@@ -1,11 +1,11 @@
-// One plan for the nodes of several groups as if they were alike: every rank has as much to do, and
-// all wait for the slowest. Slower than dealing the work out where the groups differ much, but
-// every dimension of a search is open to it, and it is the best where they differ little.
+// One plan for the nodes of several groups as if they were alike: every rank does the same work,
+// and all wait for the slowest. This is slower than dealing out the work where the groups differ
+// much, but every dimension of a search is open to it, and it is the best where they differ little.
 //
-// Assumes: of each part of a step (model/cost/estimate.h, Breakdown) the group decides that takes
-// the longest for it in a cluster of all nodes made of its own; the network is the narrowest of the
-// groups' and the boundary, wherever the ranks of a group lie. An upper bound of what such a step
-// takes.
+// Assumes: each part of the step (model/cost/estimate.h, Breakdown) takes as long as it does for
+// the slowest group in that part, in a cluster that has all nodes of that group's kind; the network
+// is the narrowest of those of the groups and the boundary, wherever the ranks of a group lie. The
+// result is an upper bound of the step.
 #pragma once
 
 #include <optional>
@@ -16,16 +16,16 @@
 
 namespace trainyard {
 
-// The best of the plans that are the best for one of the groups as pacemaker; nothing: none fits
-// every group.
+// Searches once for each group as pacemaker, in a cluster that has all nodes of its kind, and
+// returns the best plan found; nothing where none fits every group.
 std::optional<GroupedPlan> find_together(const GroupedJob& job, GroupWatch& watch);
-// Of two objectives all that such searches find.
+// For two objectives: offers all plans that these searches find.
 void find_together(const GroupedJob& job, GroupWatch& watch, GroupedFront& front);
 
-// Of those that miss the memory of each group as pacemaker by the least, the one that does of all.
+// Of the plans that these searches find, the one that misses the memory of the groups by the least.
 std::optional<GroupedPlan> closest_together(const GroupedJob& job, GroupWatch& watch);
 
-// One that is named. Errors as in planner/heterogeneous/request.h.
+// Prices a plan that is named. Errors are as in planner/heterogeneous/request.h.
 Expected<GroupedPlan> price_together(const GroupedJob& job, const PlanRequest& request,
                                      const GroupSearchOptions& options);
 

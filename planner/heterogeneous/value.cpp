@@ -20,7 +20,7 @@ void add_known(std::optional<Q>& sum, const std::optional<Q>& more) {
   sum = sum && more ? std::optional(*sum + *more) : std::nullopt;
 }
 
-// The bill of the groups at work and how full their devices are.
+// Adds up cost and energy of the groups at work, and finds how full their fullest device is.
 void add_up(const UnlikeCluster& cluster, GroupedPlan& found) {
   found.cost_per_step = Dollars(0);
   found.energy_per_step = Joules(0);
@@ -62,7 +62,7 @@ double value_by(Objective objective, const GroupedPlan& found) {
   return found.step_time.value();
 }
 
-// How many times its step the robust one takes.
+// The robust step over the step.
 double robust_factor(const Valuation& valuation, const Plan& plan, const GroupedPlan& found) {
   if (!valuation.robust) return 1;
   Seconds kernels;
@@ -126,8 +126,8 @@ bool is_better(const GroupedPlan& a, const GroupedPlan& b) {
   return std::tuple(a.value, a.step_time) < std::tuple(b.value, b.step_time);
 }
 
-// Cost: the work is dealt out, and each part costs at least what it does at its group's peak.
-// Memory: the states of the job in the memory of all devices.
+// Cost: however the work is dealt out, it costs at least what all of it costs at the peak of the
+// cheapest group. Memory: the states of the job over the memory of all devices.
 double value_bound(std::span<const PreparedJob> own, const GroupSearchOptions& options,
                    Seconds step) {
   const Objective objective = options.objective;
@@ -135,7 +135,7 @@ double value_bound(std::span<const PreparedJob> own, const GroupSearchOptions& o
   double least = kUnknown;
   Bytes memory;
   for (const PreparedJob& job : own) {
-    // What cannot compute in the precision takes no share, and costs nothing.
+    // A group that cannot compute in the precision takes no share and costs nothing.
     if (!job.job.cluster.device.supports(job.job.training.precision)) continue;
     const int devices = job.job.cluster.devices();
     memory += job.job.cluster.usable_memory() * static_cast<double>(devices);

@@ -1,8 +1,8 @@
-// What a plan for groups of unlike nodes is worth by an objective.
+// Values of a plan for groups of unlike nodes by the objectives.
 //
-// Assumes: the groups at work are paid for and draw power for the whole step, a device more while
-// its own stages compute; a job on several groups checkpoints and restarts as on as many nodes of
-// the group that loses more by it, and one replica is worth as much as another.
+// Assumes: the groups at work are paid for and draw power for the whole step, and a device draws
+// more while its own stages compute; a job on several groups checkpoints and restarts as it would
+// on as many nodes of the group that loses the most by it; all replicas are worth the same.
 #pragma once
 
 #include <span>
@@ -12,11 +12,11 @@
 
 namespace trainyard {
 
-// The degrees with the replicas of all groups.
+// The plan's degrees, with data parallelism counting the replicas of all groups.
 Plan plan_of_all(const GroupedPlan& found);
 
-// Of clusters that a job may lie on, the one that failures and checkpoints leave it the least of
-// its time on.
+// The cluster, of those that a job may run on, where failures and checkpoints leave the job the
+// least of its time.
 struct LeastGoodput {
   std::size_t cluster = 0;
   double goodput = 1;
@@ -25,26 +25,26 @@ struct LeastGoodput {
 LeastGoodput least_goodput(std::span<const PreparedJob> clusters, const Plan& plan, Seconds step,
                            const Valuation& valuation);
 
-// Whether goodput is asked for: only then are clusters looked at.
+// Whether goodput is an objective: only then set_value needs the whole clusters.
 bool needs_goodput(const GroupSearchOptions& options);
 
-// Fills in what `found` costs, its interval and its values; from its shares and its step.
-// `at_work`: for every group at work a cluster of its nodes, where goodput is asked for of as many
-// as are at work in all.
+// Fills in the cost, the interval and the values of `found` from its shares and its step.
+// `at_work`: a cluster of its nodes for every group at work; where goodput is an objective, of as
+// many nodes as all groups at work have together.
 void set_value(const UnlikeCluster& cluster, std::span<const PreparedJob> at_work,
                const GroupSearchOptions& options, GroupedPlan& found);
 
-// Whether the objective is one of those that are asked for.
+// Whether the objective is the first or the second of the options.
 bool asks_for(const GroupSearchOptions& options, Objective objective);
 
-// Whether a value by it is the seconds of the step or more (goodput and stragglers add to it).
+// Whether a value by the objective is never below the step in seconds.
 bool is_at_least_step(Objective objective);
 
-// By their values, then by their steps.
+// Compares by the first value, then by the step.
 bool is_better(const GroupedPlan& a, const GroupedPlan& b);
 
-// No plan of any kind has a lower value; 0 where nothing is known (energy). `own`: each group on
-// its own nodes. `step`: no plan takes less.
+// Lower bound of the value of every plan; 0 where nothing is known (energy). `own`: each group on
+// its own nodes. `step`: a lower bound of every plan's step.
 double value_bound(std::span<const PreparedJob> own, const GroupSearchOptions& options,
                    Seconds step);
 

@@ -60,7 +60,7 @@ class WaySearch {
   }
 
  private:
-  // What may lie on the hosts depends on the group.
+  // The freedoms of any group: what may lie on the hosts depends on the group.
   std::vector<Freedom> freedoms_of_any() const {
     const SearchOptions searched{.space = options_.space,
                                  .base = {.layers_per_stage = options_.layers_per_stage}};
