@@ -9,7 +9,7 @@
 namespace trainyard {
 namespace {
 
-// The largest degree inside a node that divides `of`.
+// The largest degree that divides both a node's devices and `of`.
 int inside_node(const Cluster& cluster, std::int64_t of) {
   return static_cast<int>(std::gcd<std::int64_t>(cluster.devices_per_node, of));
 }
@@ -38,8 +38,8 @@ std::vector<RecomputeMode> modes_of(const Stack& stack) {
   return {RecomputeMode::none, RecomputeMode::selective, RecomputeMode::full};
 }
 
-// With the least recomputation that fits; the last one tried when none does; what is refused of the
-// first when none is legal. Requires: a pipeline.
+// The plan with the least recomputation that fits; if none does, the last legal one; if none is
+// legal, the refusal of the first. Requires: `pipelines` (degrees to try) is not empty.
 Expected<Candidate> first_that_fits(const PreparedJob& job, PlanRequest request,
                                     const std::vector<int>& pipelines, const Evaluator& evaluate) {
   const Job& j = job.job;

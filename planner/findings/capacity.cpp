@@ -66,7 +66,7 @@ CapacityPoint point_of(Job job, const std::optional<Seconds>& deadline,
   return point;
 }
 
-// The first by `key` of the points that count, which have a plan.
+// The point with the least `key`, of those that have a plan and that `counts` accepts.
 template <typename Counts, typename Key>
 const CapacityPoint* first_by(const std::vector<CapacityPoint>& points, const Counts& counts,
                               const Key& key) {

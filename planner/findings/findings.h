@@ -1,5 +1,5 @@
-// What people ask of a search beside its plans: what the plans they know would cost, why not this
-// one, what a little more of each resource is worth, and ways out where nothing fits. Values: the
+// The answers that come with the plans of a search: what baselines cost, why not another plan, what
+// a little more of each resource is worth, and ways out where nothing fits. Plain values: the
 // command fills them, text and JSON show them.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace trainyard {
 
-// A key of a plan held fast.
+// A key of a plan that is held at one value.
 struct PinnedKey {
   std::string key;    // its long name
   std::string value;  // as it was given
@@ -25,19 +25,19 @@ struct PinnedKey {
 // The best plan with some keys pinned, or why there is none.
 struct Explained {
   std::vector<PinnedKey> pinned;
-  std::optional<Candidate> candidate;  // the best of them; one that does not fit when none does
-  std::string reason;                  // without a candidate
-  std::vector<std::string> notes;      // what was pinned and has no effect on it, and the like
+  std::optional<Candidate> candidate;  // the best of them; if none fits, the closest to fitting
+  std::string reason;                  // why there is no candidate
+  std::vector<std::string> notes;      // such as pinned keys that have no effect on it
 };
 
-// What people do without a planner.
+// A plan as people make it without a planner.
 struct PlanBaseline {
   std::string_view name;
   std::optional<Candidate> candidate;  // nothing: not legal for this job
-  std::string reason;                  // why it is not, or does not fit; empty: it is and does
+  std::string reason;                  // why it is not legal or does not fit; empty: it does
 };
 
-// The document that was asked for.
+// The document of a plan that was written.
 struct WrittenPlan {
   std::string file;
   bool improved = false;  // the improved plan; else the first of the list
@@ -54,7 +54,7 @@ struct PlanFindings {
   std::optional<WrittenPlan> written;
   bool cut_short = false;  // by a time limit or an interruption, after a search that was complete
 
-  // Of a search of which nothing does, too.
+  // Whether the improved plan fits; it may do so where no plan of the search does.
   bool improvement_fits() const { return improvement && improvement->candidate.estimate.feasible; }
 };
 

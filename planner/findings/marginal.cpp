@@ -10,7 +10,7 @@
 namespace trainyard {
 namespace {
 
-// Plans that the one search may bring; where it brings as many, each resource has a search instead.
+// The most plans of the one search; where it finds as many, each resource gets a search of its own.
 constexpr int kMostRivals = 256;
 
 constexpr std::array kResources = {
@@ -66,7 +66,7 @@ class MarginalSearch {
   }
 
  private:
-  // What no rival with more of one resource may exceed.
+  // No rival of interest has a larger value with more of all resources.
   double worth() const {
     double most = 0;
     for (std::size_t i = 0; i < same_.size(); ++i) most = std::max(most, value(i, same_[i]));
@@ -102,7 +102,7 @@ class MarginalSearch {
 }  // namespace
 
 std::span<const HardwareChange> resources_of(const Offload& offload) {
-  // The last ones are of no use to a plan with all on the devices, or with nothing on NVMe.
+  // The last resources are of no use to a plan with everything on the devices, or nothing on NVMe.
   constexpr std::size_t kOfHosts = 2, kOfDrives = 1;
   std::size_t count = kResources.size();
   if (!uses(offload, OffloadTarget::nvme)) count -= kOfDrives;
@@ -119,8 +119,8 @@ std::vector<MarginalValue> marginal_values(const PreparedJob& job, const SearchO
   values.reserve(best.size());
   for (std::size_t i = 0; i < best.size(); ++i) {
     const bool same_plan = same_choices(best[i].plan, winner.plan);
-    // What a faster network takes from the compute beside it at a higher pace is no loss: nobody
-    // has to use more of it.
+    // A faster network slows the compute beside it more; that is no loss, for nobody has to use the
+    // additional bandwidth.
     const double gain = std::max(0.0, 1 - search.value(i, best[i]) / before);
     values.push_back({search.resources()[i].name, gain, same_plan});
   }

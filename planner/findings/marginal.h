@@ -1,4 +1,4 @@
-// What a little more of each resource is worth: the search again on a job that has it.
+// What 1 % more of each resource gains: the search is repeated on a job that has it.
 #pragma once
 
 #include <span>
@@ -13,21 +13,21 @@ namespace trainyard {
 
 struct MarginalValue {
   std::string_view resource;  // "FLOP/s"
-  double gained = 0;          // share of the objective
-  bool same_plan = true;      // the best plan stays the best
+  double gained = 0;          // fraction of the objective's value that is saved
+  bool same_plan = true;      // whether the best plan stays the best
 };
 
-inline constexpr double kMarginalShare = 0.01;  // more of it
+inline constexpr double kMarginalShare = 0.01;  // how much more of a resource is tried
 
-// Those that a plan with this on the hosts can gain by, in the order below.
+// The resources that a plan with this offload can gain by, in the order below.
 std::span<const HardwareChange> resources_of(const Offload& offload);
 
-// FLOP/s, memory capacity and bandwidth, network bandwidth, the bandwidth inside the node, in this
-// order, and where the winner has something on the hosts the bandwidth of the link to them and of
-// their memory, and of their drives where something lies there; never below zero.
-// One search for all: no plan is worse for more of a resource (but for some hundredths of a percent
-// where a faster network or link takes more of compute beside it), so what beats `winner` with more
-// of one is as good as it with more of all.
+// The values of FLOP/s, memory capacity, memory bandwidth, network bandwidth and bandwidth inside
+// the node, in this order; where the winner has something on the hosts also of the bandwidth of the
+// link to them and of their memory, and of their drives where something lies there. Never below
+// zero. One search serves all resources: no plan is worse for more of a resource (but for some
+// hundredths of a percent where a faster network slows the compute beside it more), so that a plan
+// that beats `winner` with more of one resource is found by a search with more of all.
 std::vector<MarginalValue> marginal_values(const PreparedJob& job, const SearchOptions& options,
                                            const Candidate& winner, const JobEvaluator& evaluate);
 

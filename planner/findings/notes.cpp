@@ -123,7 +123,7 @@ std::string group_of_no_stack(const Noted& noted) {
                      noted.job.model.experts > 0 ? " beside experts" : "", stack.name);
 }
 
-// What of the plan the stack does not run this ZeRO stage with.
+// Words for the degree of the plan with which the stack does not run this ZeRO stage.
 std::string_view beside(const Noted& noted) {
   const Plan& plan = noted.plan;
   Plan without = plan;
@@ -211,7 +211,7 @@ constexpr std::array kNotes = {
     pipeline_of_no_stack,        sequence_of_no_stack,     context_of_no_stack,
     experts_of_no_stack};
 
-// The note of this text, which is added where there is none.
+// The note with this text; it is added where there is none.
 PlanNote& note_of(std::vector<PlanNote>& notes, std::string text) {
   const auto known = std::ranges::find(notes, text, &PlanNote::text);
   if (known != notes.end()) return *known;
@@ -219,7 +219,8 @@ PlanNote& note_of(std::vector<PlanNote>& notes, std::string text) {
   return notes.back();
 }
 
-// A plan that does not fit at the high end of its memory's interval, beside the first that does.
+// A note where the first plan does not fit at the high end of its memory's interval; it names the
+// first plan of the list that does.
 std::optional<PlanNote> note_on_room(const Job& job, const std::vector<Candidate>& plans) {
   const auto has_room = [&job](const Candidate& candidate) {
     const Estimate& found = candidate.estimate;

@@ -1,5 +1,5 @@
-// What the reader of an answer must be told of its plans beside what they cost: a value that was
-// fixed and has no effect on them, and a choice that their stack is not known to have.
+// Notes on plans that a reader must know beside their cost: a value that was fixed and has no
+// effect on them, and a choice that their stack is not known to have.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +14,11 @@ namespace trainyard {
 
 struct PlanNote {
   std::string text;                // "sequence_parallel true has no effect without …"
-  std::vector<std::size_t> plans;  // places in the list, ascending; empty: of the search
-  bool improvement = false;        // of the improved plan too
+  std::vector<std::size_t> plans;  // indices in the list, ascending; empty: of the whole search
+  bool improvement = false;        // about the improved plan, too
 };
 
-// In the order of the plans that they are about first. `options` are those of the search.
+// The notes, ordered by the first plan that they are about. `options` are those of the search.
 std::vector<PlanNote> notes_on(const Job& job, const SearchOptions& options,
                                const std::vector<Candidate>& plans,
                                const std::optional<Improvement>& improvement);

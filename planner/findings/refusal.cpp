@@ -20,10 +20,10 @@ namespace {
 
 // ---- Some legal plan ------------------------------------------------------------------
 
-// Beyond, a search has said that there is none.
+// How many requests are tried: where more would be needed, a search has found that none is legal.
 constexpr int kMostTried = 1 << 18;
 
-// Requests of a space one after the other, until one of them is legal.
+// Tries the requests of a space one after the other, until one of them is legal.
 class LegalRequest {
  public:
   LegalRequest(const PreparedJob& job, const SearchSpace& space, const PlanRequest& base)
@@ -88,7 +88,7 @@ constexpr Key key_of(std::string_view name) {
           [](Space& from, Space& to) { to.named.*Member = std::exchange(from.named.*Member, {}); }};
 }
 
-// Those that are blamed before others stand before them.
+// The keys of a space, in the order in which they are blamed.
 constexpr std::array kKeys = {
     key_of<&SearchSpace::schedule>("schedule"),
     key_of<&SearchSpace::virtual_stages>("virtual_stages"),
@@ -111,7 +111,7 @@ constexpr std::array kKeys = {
     key_of<&SearchSpace::rank_order>("rank_order"),
     key_of<&SearchSpace::offload>("offload")};
 
-// Of keys that are numbers: how a request says one, and those that may be legal.
+// A key whose values are numbers: how to set one in a request, and which numbers may be legal.
 struct NumberKey {
   std::string_view name;
   Numbers SearchSpace::*values;
@@ -168,8 +168,9 @@ std::string words_of(const Numbers& numbers) {
   return fmt::format("{} to {}", numbers.least, numbers.most);
 }
 
-// As a plan is refused that is legal but for this key or one in it; without the nearest value,
-// which holds for the other keys of that plan only. Empty: another key is refused then.
+// The refusal of a request that is legal but for this key or one in it, without the nearest value,
+// which holds for the other keys of this request only. Empty: it is legal, or another key is
+// refused.
 std::string refused(const Job& job, const PlanRequest& request, std::string_view key) {
   const auto plan = make_plan(request, job.model, job.cluster, job.training);
   if (plan) return "";
@@ -195,7 +196,8 @@ std::string refused_number(const Job& job, const NumberKey& key, PlanRequest req
   return refused(job, request, name);
 }
 
-// What the rules say of its first value where that is all that is named; else what is named.
+// The refusal of the key's value where only one is named; else all that is named. The nearest value
+// of which some plan is legal is added, where there is one.
 std::string refused_numbers(const PreparedJob& job, const NumberKey& key, const Space& rest,
                             const Numbers& named, const PlanRequest& legal) {
   const Numbers one = Numbers{first_of(named)};
@@ -216,7 +218,7 @@ std::string refused_numbers(const PreparedJob& job, const NumberKey& key, const 
   return words;
 }
 
-// With a pipeline. Without one a stack runs each of them.
+// Whether the stack runs none of these schedules with a pipeline. Without one it runs them all.
 bool runs_none(const Job& job, const std::vector<std::string>& schedules) {
   const std::vector<std::string>& known = job.training.stack.schedules;
   return !known.empty() && !schedules.empty() &&
@@ -225,7 +227,7 @@ bool runs_none(const Job& job, const std::vector<std::string>& schedules) {
          });
 }
 
-// Of keys that are no numbers: their values in words, and how a request says one.
+// A key whose values are no numbers: its values in words, and how to set one in a request.
 struct ValueKey {
   std::string_view name;
   std::vector<std::string> (*words)(const Space& space);
@@ -288,7 +290,7 @@ constexpr std::array kValueKeys = {
              }},
 };
 
-// What the rules say of all values, where that is the same.
+// The refusal of all values of the key, with its rule where that is the same for all.
 std::string refused_values(const Job& job, const ValueKey& key, const Space& named,
                            const PlanRequest& legal) {
   const std::vector<std::string> words = key.words(named);
@@ -306,7 +308,7 @@ std::string refused_values(const Job& job, const ValueKey& key, const Space& nam
       alike && !rules.front().empty() ? rules.front() : ", of which no plan is legal");
 }
 
-// Ulysses is the one that not every job can have: it shares out the heads.
+// Only Ulysses can be refused: it shares the attention heads out over the ranks.
 std::string refused_algorithms(const Job& job, const Space& named, const PlanRequest& legal) {
   return fmt::format(
       "found {}, allowed ring, all-gather: context_parallel {} does not divide the {} attention "
@@ -315,7 +317,8 @@ std::string refused_algorithms(const Job& job, const Space& named, const PlanReq
       job.model.attention_heads / legal.tensor_parallel);
 }
 
-// Beside a named number of stages what the rules say, which is of that number.
+// The refusal of named layers: where a number of stages is named, that of the rules, which is about
+// this number.
 std::string refused_layers(const Job& job, const Space& rest, const Space& named,
                            PlanRequest request) {
   const std::vector<int>& layers = named.base.layers_per_stage;
@@ -344,7 +347,8 @@ std::string refused_key(const PreparedJob& job, const Key& key, const Space& res
 
 // ---- Whom to blame --------------------------------------------------------------------
 
-// Schedules that the stack does not run before all others.
+// The keys that the space names, in the order in which they are blamed: `schedule` first where the
+// stack runs none of the named ones, then the suspects.
 std::vector<Key> keys_of(const Job& job, const Space& space,
                          const std::vector<std::string>& suspects) {
   std::vector<Key> keys;
@@ -375,7 +379,8 @@ std::optional<Error> refused_beside(const PreparedJob& job, const Key& key, cons
   return Error{fmt::format("/planner/{}", key.name), refused_key(job, key, rest, named, *legal)};
 }
 
-// With nothing else named; then beside the others.
+// The refusal of a key if no plan is legal with it alone named; or, where not `alone`, if one is
+// legal once this key is left out.
 std::optional<Error> refused_of(const PreparedJob& job, const Space& space, const Key& key,
                                 bool alone) {
   Space rest = space, named = naming_none(space);
@@ -385,8 +390,8 @@ std::optional<Error> refused_of(const PreparedJob& job, const Space& space, cons
   return refused_beside(job, key, named, naming_none(space));
 }
 
-// Where leaving any one key out is not enough: keys are named one after the other, those that are
-// blamed last first, and the first that is not legal beside those before it is refused.
+// Where leaving out any single key is not enough: adds the keys one after the other, beginning with
+// those that are blamed last, and refuses the first with which no plan is legal.
 std::optional<Error> refused_in_turn(const PreparedJob& job, const Space& space,
                                      const std::vector<Key>& keys) {
   Space left = space, before = naming_none(space);
@@ -402,8 +407,8 @@ std::optional<Error> refused_in_turn(const PreparedJob& job, const Space& space,
 
 // ---- What no plan of the job can have -------------------------------------------------
 
-// Of the batches beside this one that replicas of some number share evenly, the nearest with which
-// some plan is legal.
+// The nearest batch with which some plan is legal, of the batches that some number of replicas
+// shares evenly.
 std::optional<std::int64_t> nearest_batch(const Job& job, const PlanRequest& base) {
   const std::int64_t found = job.training.global_batch;
   std::vector<std::int64_t> batches;
@@ -421,7 +426,7 @@ std::optional<std::int64_t> nearest_batch(const Job& job, const PlanRequest& bas
   return std::nullopt;
 }
 
-// The most of the nodes that the batch does go on.
+// The largest smaller number of nodes on which some plan is legal with this batch.
 std::optional<int> fewer_nodes_of(const Job& job, const PlanRequest& base) {
   for (int nodes = job.cluster.nodes - 1; nodes > 0; --nodes) {
     Job fewer = job;

@@ -43,7 +43,7 @@ constexpr std::array kHardwareChanges = {
     HardwareChange{"10 % less host time", lower_host_time},
 };
 
-// One of the numbers of a plan's request.
+// Access to one number of a plan's request.
 using NumberOf = int& (*)(PlanRequest& request);
 template <int PlanRequest::*member>
 int& number(PlanRequest& request) {
@@ -53,7 +53,7 @@ int& named_chunks(PlanRequest& request) {
   return *request.virtual_stages;
 }  // request_of names them
 
-// One step away from a plan; leaves `request` as it is where the step makes no sense.
+// One step away from a plan.
 struct Move {
   std::string_view key;  // printed with its new value
   NumberOf up;           // doubled or halved
@@ -89,7 +89,8 @@ struct Neighbour {
   PlanRequest request;
 };
 
-// A list of stages does not outlive their number: all recompute as the one that repeats the most.
+// Where the number of stages changes, their list of recomputations is dropped: all stages then have
+// `recompute`, that of the stage that recomputes the most.
 void drop_stages(Neighbour& next) {
   PlanRequest& request = next.request;
   if (request.recompute_per_stage.empty()) return;
@@ -208,7 +209,7 @@ std::vector<Remedy> plan_remedies(const PreparedJob& job, const Candidate& candi
     Neighbour& neighbour = all[i];
     const auto plan = make_plan(neighbour.request, j.model, j.cluster, j.training);
     if (is_over && is_over(static_cast<double>(i) / static_cast<double>(all.size()))) return {};
-    // What the plan itself has, the scenario asked for.
+    // Recomputation that the plan itself has was asked for by the scenario.
     const bool offered = plan && (offers_recompute(j.training.stack, *plan) ||
                                   !offers_recompute(j.training.stack, candidate.plan));
     if (offered) {

@@ -90,7 +90,7 @@ std::vector<Freedom> freedoms(const Job& job, const SearchOptions& options) {
     result.back().options.space = {};
     result.back().options.base.layers_per_stage.clear();
   }
-  // Software is searched for all that it can; a stack that is none might have any.
+  // The search has tried all offload that real software can; a stack that is none might have any.
   const bool any_offload = job.training.stack.schedules.empty() && space.offload.empty() &&
                            job.cluster.device.host_bandwidth > BytesPerSecond(0);
   for (const OffloadChoice& choice : kOffloads) {
@@ -108,7 +108,7 @@ std::vector<Freedom> freedoms(const Job& job, const SearchOptions& options) {
 
 namespace {
 
-// The values of all keys that a search chooses, and the batch.
+// Whether the plans agree in all keys that a search chooses, in micro-batches and in layers.
 bool lead_to_same(const WayOut& one, const WayOut& other) {
   const Plan& a = one.candidate.plan;
   const Plan& b = other.candidate.plan;
@@ -139,8 +139,9 @@ std::vector<WayOut> ways_out(const Job& job, const SearchOptions& options,
 
 namespace {
 
-// The largest prime factor of what replicas of the batch leave of the devices: tensor, pipeline and
-// context parallelism seldom have another use for one above 2 than stages of unlike layers.
+// The largest prime factor of the devices that are left when as many replicas as possible share the
+// batch. Tensor, pipeline and context parallelism can seldom use a factor above 2 but for stages
+// with unlike numbers of layers.
 std::int64_t awkwardness(const Job& job, int nodes) {
   const std::int64_t devices = std::int64_t{nodes} * job.cluster.devices_per_node;
   std::int64_t left = devices / std::gcd(devices, job.training.global_batch);
