@@ -5,11 +5,12 @@
 
 namespace trainyard {
 
-// What the fullest stage of a plan holds on a device, by what would have to be changed: states by
-// sharding, offload or more devices, activations by micro-batch or recomputation too.
+// What the fullest stage of a plan holds on a device, by what would reduce it: states need
+// sharding, offload or more devices; for activations a smaller micro-batch or recomputation helps,
+// too.
 struct HeldMemory {
   Bytes states;       // parameters, gradients, optimizer
-  Bytes activations;  // kept, computed again, logits
+  Bytes activations;  // kept, recomputed, logits
   Bytes others;       // buffers, runtime, fragmentation
   bool by_states() const { return states >= activations; }
 };

@@ -20,7 +20,7 @@ SearchResult improved_search(const PreparedJob& job, const SearchOptions& option
   SearchOptions kept = with_kept_for_improvement(options);
   SearchResult found = search(job, kept, evaluate);
   const std::vector<Candidate>& best = found.plans_or_closest();
-  // A cost that says nothing of stages says nothing of their layers.
+  // An estimate without stages cannot tell which layers to move.
   const bool has_stages = !best.empty() && !best.front().estimate.stages.empty();
   if (found.optimal && has_stages) {
     kept.progress = nullptr;

@@ -1,16 +1,16 @@
-// The best plan of a job where one is asked for: a search, and what is gained on its plans.
+// Finds the best plan of a job: a search, then the improvement of its plans.
 #pragma once
 
 #include "planner/improvement.h"
 
 namespace trainyard {
 
-// The options of a search whose plans are improved: it keeps what improve() looks at.
+// `options` for a search whose plans are to be improved: it keeps as many as improve() looks at.
 SearchOptions with_kept_for_improvement(SearchOptions options);
 
-// What search() finds, with the improved plan before its plans where that fits, the stack is known
-// to run it and the search ended; the time limit is one of both. Costs without stages are not
-// improved.
+// The result of search(), with the improved plan in front where it fits, the stack is known to run
+// it and the search was complete. The time limit covers both. Plans whose estimates have no stages
+// are not improved.
 SearchResult improved_search(const PreparedJob& job, const SearchOptions& options,
                              const Evaluator& evaluate);
 

@@ -21,11 +21,12 @@
 namespace trainyard {
 namespace {
 
-// What the moves of layers may cost (planner/layers/layer_moves.h): some 10 ms, and of others a few
-// each.
+// Budgets of the moves of layers (planner/layers/layer_moves.h): of all listed plans together, some
+// 10 ms, and of one plan.
 constexpr int kMostMoves = 5000;
 constexpr int kMovesOfAPlan = 4000;
-// Of other plans: what the dynamic program may look at (some 10 ms), and whose layers are moved.
+// For plans of other degrees: how many cells the dynamic program may look at (some 10 ms), and of
+// how many plans layers are moved.
 constexpr double kMostCells = 4e6;
 constexpr std::size_t kMostDealt = 10;
 // Layers that save less than this share are not moved.
@@ -35,8 +36,8 @@ std::vector<int> sharding_groups_of(const Plan& plan) {
   return divisors(std::int64_t{plan.data_parallel} * plan.context_parallel);
 }
 
-// Whether the plan's software may repeat the states in groups; of experts' it repeats those too,
-// which the model does not.
+// Whether the plan's software may shard states inside groups and replicate them across groups. Not
+// with experts: the software replicates their states, too, which the cost model does not.
 bool may_group(const Job& job, const SearchOptions& options, const Plan& plan) {
   const std::vector<int>& known = job.training.stack.grouped_sharding;
   return options.space.sharding_group.empty() && job.model.experts == 0 &&
@@ -56,7 +57,7 @@ bool may_reorder(const PreparedJob& job, const SearchOptions& options, const Pla
          plan.virtual_stages == 1 && plan.schedule->route == Route::loop;
 }
 
-// Of two plans that are alike in all else.
+// Whether two plans that agree in all else have the same layers and recomputation.
 bool allocated_alike(const Plan& a, const Plan& b) {
   return a.layers_per_stage == b.layers_per_stage && a.recompute == b.recompute &&
          a.recompute_per_stage == b.recompute_per_stage && a.virtual_stages == b.virtual_stages;
@@ -82,9 +83,9 @@ class Improver {
     place(change);
   }
 
-  // Plans of other degrees and micro-batches, in the order given while the budget lasts, under
-  // every named schedule; then moves of layers for the best of them. Whether one of them is the
-  // best.
+  // Deals layers in plans of other degrees and micro-batches under every named schedule, in the
+  // order given while the budget lasts; then moves layers of the best of them. Returns whether one
+  // of them is the best.
   bool deal_others(const std::vector<Plan>& plans) {
     if (!by_step()) return false;
     const int taken = taken_;
@@ -114,9 +115,9 @@ class Improver {
     return taken_ != taken;
   }
 
-  // Named schedules beside the order of the best so far, all else as it is: with what each is
-  // dealt, then with the layers and the recomputation of the best one's stages, until none is
-  // faster. What has even layers and one recomputation the search has priced.
+  // Compares the best so far with every named schedule, all else as it is: with the layers dealt
+  // for each schedule, then with the layers and the recomputation of the best one's stages, until
+  // none is faster. Plans with even layers and one recomputation were priced by the search.
   void compare_schedules() {
     if (interrupted()) return;
     compare_dealt();
@@ -142,7 +143,7 @@ class Improver {
   std::optional<AllocationProblem> as_named(const Plan& plan,
                                             std::optional<AllocationProblem> problem) const {
     if (!problem || may_repeat_by_stage(options_.space, job_.job.training.stack)) return problem;
-    // The same on every stage; full recomputation here is of any number of layers.
+    // Recomputation must be the same on every stage; under `full` each would choose its own number.
     problem->full = false;
     problem->none = plan.recompute_per_stage.empty() && plan.recompute == Recompute();
     problem->selective =
@@ -150,7 +151,7 @@ class Improver {
     return problem->none || problem->selective ? problem : std::nullopt;
   }
 
-  // The layers and the recomputation of each stage.
+  // Deals layers and recomputation to each stage.
   void deal(Improvement& change) {
     const Plan plan = change.candidate.plan;
     if (plan.pipeline_parallel == 1 || !options_.base.layers_per_stage.empty()) return;
@@ -182,7 +183,7 @@ class Improver {
     Dealt dealt;
   };
 
-  // The first of each split and schedule before the others: moves gain much alike for plans of one.
+  // Puts the first of each split and schedule in front: moves gain about the same for plans of one.
   static void put_unlike_first(std::vector<DealtPlan>& all) {
     const auto key = [](const Plan& plan) {
       return std::tuple(plan.tensor_parallel, plan.context_parallel, plan.pipeline_parallel,
@@ -193,8 +194,8 @@ class Improver {
                           [&](const DealtPlan& plan) { return seen.insert(key(plan.of)).second; });
   }
 
-  // The plan as the dynamic program deals it, and as it is where that was `priced` or it deals
-  // nothing.
+  // Where moves of layers start: at the plan as the dynamic program deals it; and at the plan as it
+  // is, where that was `priced` or the program deals nothing.
   std::vector<Dealt> starts_of(const Plan& plan, const Candidate* priced) const {
     std::vector<Dealt> starts;
     const auto problem = as_named(plan, problem_of_moves(job_, plan));
@@ -212,8 +213,8 @@ class Improver {
     return starts;
   }
 
-  // What the dynamic program makes of a plan, where that is of interest. Of unlike layers in chunks
-  // it knows the number only; their price is exact.
+  // Adds the plan as the dynamic program deals it, where that is of interest. Of unlike layers in
+  // chunks the program knows only the number; the price of the plan is exact.
   void add_dealt(const Plan& plan, std::vector<DealtPlan>& all) const {
     const auto problem = as_named(plan, problem_of_moves(job_, plan));
     const auto dealt = problem ? allocate_layers(*problem) : std::nullopt;
@@ -222,19 +223,19 @@ class Improver {
     if (allocated) all.push_back({plan, {*problem, as_priced(*std::move(allocated))}});
   }
 
-  // More are looked at for the best (`compare_schedules`).
+  // Two chunks at most, unless the space asks for more; compare_schedules looks at all numbers.
   bool has_few_chunks(const Plan& plan) const {
     return plan.virtual_stages <= std::max(2, options_.space.virtual_stages.least);
   }
 
-  // What the dynamic program looks at.
+  // How many cells the dynamic program looks at.
   double cells_of(const Plan& plan) const {
     const double layers = job_.job.model.layers;
     return layers * layers * plan.pipeline_parallel;
   }
 
-  // Of named schedules: what the dynamic program minimises leaves out much, and is 1.4 % off at
-  // most in the rest (handbook §8).
+  // Whether a deal may beat the best. The step that the dynamic program minimises leaves out much;
+  // in the rest it is 1.4 % off at most under named schedules (handbook §8).
   bool is_of_interest(Seconds dealt) const {
     const Estimate& best = best_ ? best_->candidate.estimate : first_.estimate;
     return !by_step() || !best.feasible || 0.98 * dealt < best.step_time;
@@ -251,7 +252,7 @@ class Improver {
     return result;
   }
 
-  // Any other is better.
+  // A candidate that any priced one beats.
   static Candidate unpriced(Plan plan) {
     Candidate result{.plan = std::move(plan)};
     result.estimate.fullness = std::numeric_limits<double>::infinity();
@@ -277,7 +278,7 @@ class Improver {
     return fit && value_of(moved) > (1 - kWorthMoving) * value_of(before) ? before : moved;
   }
 
-  // The layers of the best are moved where something else has changed since they were.
+  // Moves the layers of the best plan again, where something else has changed since the last time.
   void settle() {
     if (!best_ || settled_ || interrupted() || !options_.base.layers_per_stage.empty()) return;
     settled_ = true;
@@ -290,7 +291,7 @@ class Improver {
     offer_priced(std::move(change), true);
   }
 
-  // Other orders of the ranks, then other groups that share the states.
+  // Tries other orders of the ranks, then other sharding groups.
   void place(Improvement change) {
     const Plan& plan = change.candidate.plan;
     const PlanRequest base = request_of(plan);
@@ -353,8 +354,8 @@ class Improver {
     return plans;
   }
 
-  // Each as it is dealt: the best first, for moves have a budget. The schedule of the plan that was
-  // changed is known.
+  // Each named schedule with the layers dealt for it, the best first, because moves have a budget.
+  // The schedule of the plan that was changed is left out: it was priced before.
   void compare_dealt() {
     if (!options_.base.layers_per_stage.empty()) return;
     const Improvement start = best_or_first();
@@ -371,7 +372,7 @@ class Improver {
     for (const Dealt& dealt : all) offer_schedule(start, with_moves(dealt), true);
   }
 
-  // Each with the layers of the best.
+  // Each named schedule with the layers of the best plan.
   void compare_named() {
     const Improvement start = best_or_first();
     for (const Plan& named : named_plans_beside(start.candidate.plan)) {
@@ -389,7 +390,7 @@ class Improver {
     return named && space.virtual_stages.has(plan.virtual_stages);
   }
 
-  // Nothing where it has been priced.
+  // Nothing where that plan has been priced before.
   std::optional<Candidate> with_layers_of_best(const Improvement& start, const Plan& named) const {
     const Plan& best = start.candidate.plan;
     auto plan = with_layers_of(best, named);
@@ -447,14 +448,14 @@ class Improver {
 
   bool runs(const Candidate& candidate) const { return runs_order(job_.job, candidate.plan); }
 
-  // What a plan says of its layers: as the scenario names it, or as the software runs it.
+  // Whether the plan's layers and recomputation are named by the scenario or run by the software.
   bool may_be(const Plan& plan) const {
     const bool named = !options_.base.layers_per_stage.empty();
     return may_repeat(options_.space, job_.job.training.stack, plan) &&
            (named || offers_chunks(job_.job, plan));
   }
 
-  // What the stack is not known to run stands behind what it runs.
+  // A plan that the stack is not known to run ranks behind those that it runs.
   bool is_best(const Candidate& candidate) const {
     if (!is_better(candidate, first_)) return false;
     if (!may_be(candidate.plan)) return false;
@@ -475,12 +476,12 @@ class Improver {
                            candidate.estimate);
   }
 
-  // Layers of each chunk, even ones too.
+  // Layers of each chunk, also where they are even and the plan names none.
   std::vector<int> counts(const Plan& plan) const {
     return LayersOfChunks(plan, job_.job.model.layers).all();
   }
 
-  // Of each stage; of one way, where there are two.
+  // Layers of each stage; where micro-batches go both ways, those of one way.
   std::vector<int> layers_of_stages(const Plan& plan) const {
     const LayersOfChunks layers(plan, job_.job.model.layers);
     const PipelineShape shape = pipeline_shape(plan);
@@ -496,16 +497,17 @@ class Improver {
     return plan_if_legal(request_with(plan, dealt), j.model, j.cluster, j.training);
   }
 
-  // If no stage ever waited, and nothing but passes took any time, under the best balance that the
-  // memory allows; another order may keep as little as one micro-batch.
+  // Lower bound of the step with these degrees: the best balance of layers that the memory allows,
+  // if no stage ever waited and nothing but passes took any time. Another pass order may keep as
+  // little as one micro-batch.
   Seconds bound_of(const Plan& plan) const {
     const PassOrders orders =
         may_reorder(job_, options_, plan) ? PassOrders::any : PassOrders::of_the_plan;
     auto problem = plan.pipeline_parallel > 1 ? problem_of(plan, orders) : std::nullopt;
     if (!problem) return even_bound(plan);
     problem->fill = 0;
-    // Layers may move between a stage's chunks to those that have fewer micro-batches in flight:
-    // all chunks have the one that turns back.
+    // Layers may move to those of a stage's chunks that have fewer micro-batches in flight; but
+    // each chunk has at least one in flight, which turns back.
     if (orders == PassOrders::any || chunks_held(pipeline_shape(plan)) > 1) {
       for (AllocatedStage& stage : problem->stages) {
         stage.in_flight = 1;
@@ -517,7 +519,8 @@ class Improver {
     return (balanced ? balanced->step : Seconds(0)) + job_.job.training.stack.step_overhead;
   }
 
-  // Where layers cannot be dealt: shared out evenly, nothing repeated, states over the best group.
+  // The bound where layers cannot be dealt: passes shared out evenly, nothing recomputed, states
+  // sharded over the best group.
   Seconds even_bound(Plan plan) const {
     plan.recompute = {};
     const StageCosts costs = stage_costs(job_, plan, plan_links(job_, plan));
@@ -531,7 +534,8 @@ class Improver {
     return bound;
   }
 
-  // The least of all orders of the ranks; those that put no layer's group elsewhere are as good.
+  // The least bound of all orders of the ranks; those that leave every layer's groups in their
+  // place have the same bound.
   Seconds bound_of_places(Plan plan) const {
     Seconds bound = bound_of(plan);
     std::vector<LayerGroups> seen = {layer_groups(plan)};
@@ -553,11 +557,11 @@ class Improver {
   std::optional<Improvement> best_;
   int taken_ = 0;  // changes that were the best so far
   bool settled_ = false;
-  int moves_left_ = kMostMoves;  // what they may cost
+  int moves_left_ = kMostMoves;  // budget that moves of layers have left
 };
 
-// Of the first kImprovedAmong plans the first of each split of the network, then the others: what a
-// change gains is much alike for plans of one split.
+// The kMostImproved plans to change, of the first kImprovedAmong: the first of each split of the
+// network, then the others, because a change gains about the same for all plans of one split.
 std::vector<std::size_t> improvement_order(const std::vector<Candidate>& plans) {
   std::vector<std::size_t> first;
   std::vector<std::size_t> others;

@@ -9,7 +9,8 @@
 namespace trainyard {
 namespace {
 
-// The share of the time in which some device of the plan is slow and not yet found.
+// The share of the time in which some device of the plan is slow and not yet found:
+// devices·detection/MTBF, 1 at most.
 double slow_share(const Stragglers& stragglers, const Plan& plan) {
   if (stragglers.mtbf <= Seconds(0)) return 0;
   return std::min(1.0, plan.devices() * stragglers.detection / stragglers.mtbf);

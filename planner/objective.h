@@ -1,5 +1,5 @@
-// What a search minimises. Every value but memory grows with the step time and is never below what
-// the step time alone makes of it, so that a bound of the step bounds it too.
+// The objectives that a search minimises. Every value but memory grows with the step time, and is
+// never below what the step time alone makes of it: a lower bound of the step bounds the value too.
 #pragma once
 
 #include <string_view>
@@ -25,33 +25,36 @@ struct Valuation {
   Checkpointing checkpoint;
 };
 
-// The high end of the estimate's interval; and, for the share of the time in which one of the
-// devices is a straggler, what its kernels take longer on the stage that has most of them.
+// The step at the high end of its interval, with a straggler on the stage that has most kernel
+// time: high + kernels·share·(1/speed − 1). `share` is that of the time in which some device of the
+// plan is a straggler.
 Seconds robust_step_time(const Reliability& reliability, const Plan& plan,
                          const Estimate& estimate);
 // The same of a step whose interval ends at `high`, with `kernels` on the stage that has most.
 Seconds robust_step_time(const Reliability& reliability, const Plan& plan, Seconds high,
                          Seconds kernels);
-// What plans may take of a device's memory (`Cluster::memory_share`) so that they fit at the high
-// end of their peak's interval too.
+// The share of a device's memory (`Cluster::memory_share`) that plans may take so that they fit at
+// the high end of their peak's interval, too.
 double robust_memory_share(const Stack& stack);
-// Of the passes of a stage over the step.
+// Kernel time of a stage's passes, all micro-batches of a step.
 Seconds kernels_of(const Plan& plan, const StageEstimate& stage);
 
-// Of a job that gets nowhere finite, too: such plans are ranked by their step.
+// step/goodput. It stays finite for a job that makes no progress, so that such plans are ranked by
+// their step.
 double goodput_value(Seconds step, double goodput);
 
-// Without a price (a power) the cost (the energy) is infinite.
+// The value of an objective. Cost without a price and energy without a power are infinite. The
+// first form knows no reliability: goodput is the step time there.
 double objective_value(Objective objective, const Estimate& estimate);
 double objective_value(const PreparedJob& job, const Valuation& valuation, Objective objective,
                        const Plan& plan, const Estimate& estimate);
 
-// Of two objectives; of one, the second is 0.
+// Values of two objectives; `second` is 0 where there is only one.
 struct Values {
   double first = 0, second = 0;
   friend bool operator==(const Values&, const Values&) = default;
 };
-// As good in both, and better in one.
+// Whether `a` is as good as `b` in both values, and better in one.
 inline bool dominates(const Values& a, const Values& b) {
   return a.first <= b.first && a.second <= b.second && !(a == b);
 }

@@ -15,7 +15,8 @@ bool is_any_or(const std::vector<T>& known, const U& value) {
   return known.empty() || std::ranges::find(known, value) != known.end();
 }
 
-// Key-value heads of a rank; where there are fewer than ranks each has a copy of one.
+// Key-value heads of a tensor-parallel rank; where there are fewer heads than ranks, each rank has
+// a copy of one.
 int kv_heads_of_rank(const Transformer& model, int tensor) {
   const int heads = model.latent_attention ? model.attention_heads : model.kv_heads;
   return std::max(1, heads / tensor);
@@ -27,9 +28,9 @@ bool has_heads_for(const Job& job, ContextAlgorithm algorithm, int context, int 
          kv_heads_of_rank(job.model, tensor) % context == 0;
 }
 
-// torchtitan/distributed/parallel_dims.py: experts are cut as the rest of the layer and lie on
-// ranks of the mesh that shards the states, or are whole and take the ranks of tensor parallelism
-// too; of `shards` ranks of that mesh, which has whole context groups.
+// torchtitan/distributed/parallel_dims.py: experts lie on ranks of the mesh that shards the states.
+// They are cut over t like the rest of the layer, or are whole and take the tensor-parallel ranks,
+// too. `shards`: ranks of that mesh, which consists of whole context groups.
 bool lie_over_shards(const Plan& plan, int shards) {
   const bool cut = plan.expert_tensor_parallel == plan.tensor_parallel;
   if (!cut && (plan.expert_parallel == 1 || plan.expert_tensor_parallel != 1)) return false;
@@ -51,7 +52,7 @@ std::vector<SearchedOffload> offloads_of_stack(const Job& job) {
     const std::vector<int>& stages = stack.offload.*choice.zero_stages;
     if (!stages.empty()) offloads.push_back({choice.offload, stages});
   }
-  // As `resolve_recompute` takes it, without a pipeline: a stage has all layers.
+  // The same number of layers as `resolve_recompute` takes; without a pipeline a stage has all.
   const int most = stack.limits.layers_stay ? job.model.layers - 1 : 0;
   if (stack.offloads_activations && (most > 0 || !stack.limits.layers_stay)) {
     offloads.push_back(

@@ -1,6 +1,6 @@
-// What a plan asks of a stack: the software refuses other ZeRO stages, other numbers of repeated
-// layers and what its `limits` name. A search leaves such plans out, unless the `planner` section
-// names the values (`may_…`, `known_…`).
+// Whether the software of a stack runs a plan (`offers_…`): it refuses ZeRO stages and numbers of
+// recomputed layers that the stack does not list, and what its `limits` exclude. A search leaves
+// such plans out, unless the `planner` section names the values (`may_…`, `known_…`).
 #pragma once
 
 #include <string>
@@ -14,13 +14,13 @@
 namespace trainyard {
 
 bool offers_zero_stage(const Stack& stack, int zero_stage, int pipeline_parallel);
-// Beside the plan's tensor and context parallelism too, with its experts and its groups.
+// The plan's ZeRO stage, with its degrees, its experts and its sharding group.
 bool offers_sharding(const Job& job, const Plan& plan);
 
-// Of layers that a stage repeats the step from one number to the next; 0: all layers or none.
+// A stage can recompute some of its layers in multiples of this; 0: only all layers or none.
 int repeated_layers_step(const Stack& stack, int virtual_stages);
 
-// What every stage of the plan repeats.
+// What every stage of the plan recomputes.
 bool offers_recompute(const Stack& stack, const Plan& plan);
 
 bool offers_pipeline(const Stack& stack, const Plan& plan);
@@ -34,15 +34,17 @@ bool offers_group(const Stack& stack, int group, int context_parallel);
 // All of these.
 bool offers(const Job& job, const Plan& plan);
 
-// Whether a search may have it: the space names recomputations, of which it is one, or names none
-// and the stack offers it. And each stage its own.
+// Whether a search may use the plan's recomputation: the space names it, or it names none and the
+// stack offers it.
 bool may_repeat(const SearchSpace& space, const Stack& stack, const Plan& plan);
+// Whether a search may choose recomputation for each stage on its own.
 bool may_repeat_by_stage(const SearchSpace& space, const Stack& stack);
 
-// Whether the space asks for more than one of something: for no other number, or for some by name.
+// Whether the space names a number above 1: in a list, or by a range that begins above 1.
 bool names_several(const Numbers& numbers);
 
-// Whether a search may have these degrees, of which the plan has nothing else.
+// Whether a search may use these degrees of expert parallelism. `degrees`: a plan with degrees
+// only.
 bool may_spread_experts(const SearchSpace& space, const Job& job, const Plan& degrees);
 
 // Algorithms of context parallelism that a search may have with these degrees.
@@ -54,10 +56,11 @@ struct SearchedOffload {
   Offload offload;
   std::vector<int> zero_stages;
   bool instead_of_recompute = false;  // without a pipeline, and nothing recomputed beside it
-  int most_stage = 3;                 // that can be priced (can_offload)
+  int most_stage = 3;                 // highest ZeRO stage that can be priced (can_offload)
 };
-// All on the device first, where that is among them. The choices that the space names, else as in
-// `base`, else what the stack can; nothing goes where no link to the hosts is known.
+// The choices of offload to search: those that the space names, else that of `base`, else all on
+// the device and what the stack can. Without a known link to the hosts only all on the device is
+// left. All on the device comes first, where it is among them.
 std::vector<SearchedOffload> offloads_of(const Job& job, const SearchSpace& space,
                                          const PlanRequest& base);
 

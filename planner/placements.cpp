@@ -15,7 +15,7 @@ bool same_shape(const GroupShape& a, const GroupShape& b) {
   return a == b || (a.size == 1 && b.size == 1);
 }
 
-// With states sharded over all ranks, and over each of the parts.
+// The process groups with states sharded over all ranks, then over each of the parts.
 using PlacedRanks = std::vector<ProcessGroups>;
 
 bool same_layer_groups(const ProcessGroups& a, const ProcessGroups& b) {
@@ -23,8 +23,9 @@ bool same_layer_groups(const ProcessGroups& a, const ProcessGroups& b) {
          same_shape(a.expert, b.expert) && same_shape(a.expert_tensor, b.expert_tensor);
 }
 
-// Links are asked for where groups differ alone: on a routed fabric those of a new shape take long.
-// Where stages lie to the domains in unlike ways, each has its own links: the shapes must agree.
+// Asks for links only where the groups' shapes differ: on a routed fabric those of a new shape take
+// long. Where stages lie to the domains in unlike ways, each has its own links, so shapes must
+// agree.
 bool same_links(const PreparedJob& job, bool stages_alike, const ProcessGroups& a,
                 const ProcessGroups& b) {
   constexpr std::array kGroups = {

@@ -1,5 +1,5 @@
-// Where the ranks of some degrees may lie: the orders of them that differ, and the sharding groups
-// that stay inside an NVLink domain or below a leaf switch.
+// Placements of the ranks of some degrees: which of them put process groups on other links, and so
+// differ in cost.
 #pragma once
 
 #include <cstddef>
@@ -11,16 +11,17 @@
 
 namespace trainyard {
 
-// In which order ranks lie, and which algorithm their collectives take.
+// An order of the ranks, and the algorithm of their collectives.
 struct Placement {
   std::string rank_order;
   std::string collective;
 };
 
-// Those of `all` that put the groups of every layer in the same place stand together, in the order
-// of `all`: no pass of theirs differs. One of those whose links are all the same appears, the
-// first; `parts`: numbers of ranks over which states may be sharded instead of all. Requires:
-// indices into `all`, one at least; `plan` has the degrees.
+// Sorts placements into classes: those of a class have the same collective and put the groups of
+// every layer in the same place, so that all their passes are the same. Of placements whose groups
+// all have the same links only the first appears. `parts`: numbers of ranks over which states may
+// be sharded instead of all. Requires: `indices` are of `all`, one at least; `plan` has the
+// degrees.
 using PlacementClass = std::vector<std::size_t>;
 std::vector<PlacementClass> placement_classes(const PreparedJob& job,
                                               const std::vector<Placement>& all,

@@ -8,8 +8,8 @@
 namespace trainyard {
 namespace {
 
-// Dimensions of a plan that have several ranks, in its own order; experts re-use the places of
-// tensor and data parallelism for theirs.
+// Dimensions of a plan that have several ranks, in its own order, and those of one rank. Experts
+// use the places of tensor and data parallelism for their own tensor parallelism and replicas.
 struct Dimensions {
   std::vector<std::string_view> several, single;
 };
@@ -44,8 +44,8 @@ std::string joined(const Dimensions& dimensions) {
   return order;
 }
 
-// What the rules of a plan ask of its order: sharding groups are parts of a row of the inner
-// dimension, or whole rows, and experts' groups lie alike.
+// Whether the order obeys the rules of plans: sharding groups are parts of a row of the inner
+// dimension, or whole rows, and all groups of experts lie alike.
 bool may_lie(const Plan& plan) {
   const bool context = plan.rank_order.find("cp") < plan.rank_order.find("dp");
   const int row = context ? plan.context_parallel : plan.data_parallel;

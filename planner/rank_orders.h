@@ -1,5 +1,5 @@
-// The orders of the ranks that put some group elsewhere: dimensions of one rank may stand anywhere
-// in `rank_order` without any effect, so only the others change places (handbook §1).
+// Orders of the ranks that put some process group on other ranks. A dimension of one rank may stand
+// anywhere in `rank_order` without effect, so that only the others change places (handbook §1).
 #pragma once
 
 #include <string>
@@ -11,17 +11,17 @@
 
 namespace trainyard {
 
-// Those of a plan but for its own, each once.
+// The legal orders that differ from the plan's own, each once.
 std::vector<std::string> other_rank_orders(const Plan& plan);
 
-// Whether this is software, with its limits: what names neither schedules nor offload might have
-// anything.
+// Whether the stack describes software with its limits. One that names neither schedules nor
+// offload is taken to run any order, group and offload.
 bool is_software(const Stack& stack);
-// Whether the stack is known to lay the plan's ranks out so.
+// Whether the stack is known to run the plan's order of the ranks.
 bool runs_order(const Job& job, const Plan& plan);
-// Whether experts leave the replicas that Megatron-Core asks for under this order: where the
-// pipeline is not laid out last, as many as the rest of the network. It gives a dense network
-// experts of the tensor-parallel ranks.
+// Whether Megatron-Core accepts the plan's experts under this order: unless the pipeline is the
+// last dimension, experts must have as many replicas as the rest of the network, e·e_t = t·c. It
+// gives a dense network experts over t ranks, so that c must be 1.
 bool leaves_replicas(const Transformer& model, const Plan& plan, std::string_view order);
 
 }  // namespace trainyard

@@ -1,5 +1,5 @@
-// From a complete plan back to what would have to be asked for to get it: the starting point of
-// every "what if this key were different".
+// Turns a complete plan back into the request that gives it: the starting point of every "what if
+// this key were different".
 #pragma once
 
 #include "model/plan/plan.h"

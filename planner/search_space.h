@@ -1,5 +1,5 @@
-// What the planner may choose: for every dimension of a plan the values allowed. An empty one
-// means every legal value, unless it says otherwise. Fields are named after the keys of `plan`.
+// The search space: the values that each dimension of a plan may take. An empty field allows every
+// legal value, unless its comment says otherwise. Fields are named after the keys of `plan`.
 #pragma once
 
 #include <algorithm>
@@ -15,11 +15,11 @@
 
 namespace trainyard {
 
-// What may lie in the memory of the hosts.
+// A named choice of what lies in the memory of the hosts.
 struct OffloadChoice {
   std::string_view name;
   Offload offload;
-  std::vector<int> StackOffload::*zero_stages = nullptr;  // under which a stack can
+  std::vector<int> StackOffload::*zero_stages = nullptr;  // ZeRO stages where a stack supports it
 };
 inline constexpr std::array kOffloads = {
     OffloadChoice{"none", {}},
@@ -38,7 +38,7 @@ inline constexpr std::array kOffloads = {
                   &StackOffload::all},
 };
 
-// Whole numbers: those of a list, or all from one to another, both included.
+// A set of whole numbers: a list, or all from `least` to `most`, both included.
 struct Numbers {
   std::vector<int> values;  // empty: all from `least` to `most`
   int least = 0, most = std::numeric_limits<int>::max();
@@ -61,10 +61,10 @@ struct Numbers {
   friend bool operator==(const Numbers&, const Numbers&) = default;
 };
 
-// A sharding group of all ranks that hold the same parameters, however many those are.
+// As a value of `sharding_group`: all ranks that hold the same parameters, however many those are.
 inline constexpr int kShardOverAll = -1;
 
-// What backward computes again: the same on every stage, or on each stage its own.
+// What the backward pass recomputes: the same on every stage, or a choice of each stage's own.
 struct RecomputeChoice {
   Recompute every_stage;
   std::vector<Recompute> per_stage;  // p entries; empty: `every_stage`
@@ -75,8 +75,8 @@ struct RecomputeChoice {
   friend bool operator==(const RecomputeChoice&, const RecomputeChoice&) = default;
 };
 
-// Whether a list has a value, and whether a list of what may be chosen leaves it: an empty one
-// leaves all.
+// Whether a list contains a value; and whether a list of allowed values, of which an empty one
+// allows all, allows it.
 template <typename T, typename U>
 bool holds(const std::vector<T>& values, const U& value) {
   return std::find(values.begin(), values.end(), value) != values.end();
@@ -98,11 +98,11 @@ struct SearchSpace {
   Numbers expert_tensor_parallel;
   Numbers micro_batch;
   Numbers zero_stage;
-  Numbers sharding_group;  // or kShardOverAll; empty: that, and every size where the stack can
+  Numbers sharding_group;  // or kShardOverAll; empty: that, and smaller groups if the stack can
   std::vector<RecomputeChoice> recompute;
   std::vector<std::string> schedule;
-  std::vector<std::string> rank_order;  // empty: the plan's, else "tp-cp-ep-dp-pp"
-  std::vector<std::string> collective;  // empty: the fastest for every message
+  std::vector<std::string> rank_order;  // empty: the plan's unless usual, else those of the stack
+  std::vector<std::string> collective;  // empty: the plan's, else the fastest for every message
   std::vector<std::string> offload;     // of kOffloads; empty: the plan's, else what the stack can
 
   friend bool operator==(const SearchSpace&, const SearchSpace&) = default;

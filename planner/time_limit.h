@@ -1,4 +1,4 @@
-// The time that a search takes, and what is left of what it may take.
+// Measures the time of a search, and what is left of its limit.
 #pragma once
 
 #include <algorithm>
@@ -8,13 +8,13 @@
 
 namespace trainyard {
 
-// Of a limit that is over there is a little left: 0 would be none.
+// The time left until `end`, at least 1 ms: as a limit, 0 would mean none.
 inline Seconds left_until(Seconds end, Seconds now) {
   constexpr Seconds kLeast(1e-3);
   return std::max(kLeast, end - now);
 }
 
-// Runs from when it is made.
+// Runs from its construction on.
 class Stopwatch {
  public:
   Seconds elapsed() const {
