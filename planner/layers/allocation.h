@@ -95,8 +95,8 @@ enum class PassOrders { of_the_plan, any };
 std::optional<AllocationProblem> allocation_problem(const PreparedJob& job, const Plan& plan,
                                                     PassOrders orders = PassOrders::of_the_plan);
 
-// The same also where unlike layers lie in chunks: the times of layers and stages. Requires: used
-// for planner/layers/layer_moves.h where is_contiguous is false, not for allocate_layers.
+// The same also where unlike layers lie in chunks. Where is_contiguous is false, the problem is for
+// planner/layers/layer_moves.h only: allocate_layers would take a stage's layers for contiguous.
 std::optional<AllocationProblem> problem_of_moves(const PreparedJob& job, const Plan& plan);
 // Whether the layers of each stage are contiguous, or all of one kind, so that their number
 // decides.
