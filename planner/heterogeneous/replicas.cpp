@@ -336,7 +336,7 @@ class ReplicaSearch {
   std::optional<GroupedPlan>& best() { return best_; }
 
  private:
-  // The longest step of interest: it bounds the value where that is never below the step.
+  // A longer step is of no interest; known only where the value is never below the step.
   Seconds limit() const {
     if (!is_at_least_step(team_.options.objective)) return kNever;
     return Seconds(best_ ? std::min(worth_, best_->value) : worth_);

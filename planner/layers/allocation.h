@@ -26,7 +26,7 @@ struct AllocatedLayer {
   Seconds time;                                 // of all its passes, nothing recomputed
   Seconds selective, full;                      // what recomputation adds to it
   Bytes states;                                 // weights, gradients, optimizer
-  Bytes saved, saved_selective, saved_by_full;  // activations kept: by recomputation, none first
+  Bytes saved, saved_selective, saved_by_full;  // activations kept: recompute none, selective, full
   Bytes between_halves;   // of `saved`, kept between input gradient and weight gradient
   Bytes gradients;        // of activations, while its backward pass runs
   Bytes gathered;         // ZeRO-3's gathered copy while the layer is at work
