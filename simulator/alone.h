@@ -1,11 +1,12 @@
-// The step of one rank without its peers, as `trainyard run --alone` executes it: the rank's own
-// operations, and local copies of as many bytes in the place of collectives and messages. Nothing
-// waits for another rank, so bubbles of the pipeline are not in it, nor what the slowest of many
-// ranks takes longer than the mean.
+// Simulates the step of one rank without its peers, as `trainyard run --alone` executes it. The
+// rank runs its own operations; a local copy stands in for each collective and message. The rank
+// never waits for another one, so the step has no pipeline bubbles, and it has the mean kernel
+// times, not those of the slowest of many ranks.
 //
-// A copy takes a kernel's launch and its bytes over the memory bandwidth: those that the executor's
-// transports without peers read and write (`stand_in_transport`, `stand_in_device_transport`). What
-// it takes from kernels beside it is not counted, nor how an exchange packs its message.
+// A copy takes bytes / memory bandwidth + the launch of a kernel. Its bytes are those that the
+// executor's transports without peers read and write (`stand_in_transport`,
+// `stand_in_device_transport`). Not counted: how much a copy slows the kernels beside it, and the
+// packing of an exchange's message.
 #pragma once
 
 #include "model/expected.h"
@@ -17,12 +18,13 @@
 namespace trainyard {
 
 struct AloneStep {
-  StepGraph step;     // one rank, with the list of its stage; those of other stages are empty
-  Timeline timeline;  // of that rank
-  Seconds step_time;  // from its first task to the end of its last, with the stack's step overhead
+  StepGraph step;  // one rank, with its stage's list; the lists of other stages are empty
+  Timeline timeline;
+  Seconds step_time;  // from time zero to the end of its last task, plus the stack's step overhead
 };
 
-// Requires: as simulate(), and a stage of the plan. Fails where the plan cannot be lowered.
+// Requires: as simulate() of simulator/step.h, and 0 <= stage < pipeline stages of the plan. Fails
+// where the plan cannot be lowered.
 Expected<AloneStep> simulate_alone(const PreparedJob& job, const Plan& plan, int stage);
 
 }  // namespace trainyard

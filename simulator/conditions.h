@@ -1,7 +1,8 @@
-// The conditions of a simulation: the network that carries the calls, and what makes ranks unlike:
-// slow devices, thermal throttling, jitter, compute that loses time to communication beside it.
-// (A slow NIC or a degraded cable is a property of the topology: degrade() in
-// simulator/network/fabric.h. What users say: simulator/step/conditions.h.)
+// The conditions under which a task graph is played: the network that carries the calls, and what
+// makes ranks differ (slow devices, thermal throttling, jitter, compute that is slowed by
+// communication beside it). Slow NICs and degraded cables are not here: they are properties of the
+// topology (degrade() in simulator/network/fabric.h). simulator/step/conditions.h has the
+// conditions as users state them.
 #pragma once
 
 #include <atomic>
@@ -25,7 +26,8 @@ struct NetworkModel {
   NetworkGrain grain = NetworkGrain::collective;
 };
 
-// From `from` on, compute tasks that begin on the rank take 1 / speed of their duration.
+// Compute tasks that begin on the rank at or after `from` take 1 / speed of their duration, until
+// the rank's next change.
 struct SpeedChange {
   std::int32_t rank = 0;
   double speed = 1;
@@ -34,20 +36,21 @@ struct SpeedChange {
 
 struct Conditions {
   std::optional<NetworkModel> network = std::nullopt;  // none: communication takes no time
-  std::vector<SpeedChange> speeds = {};  // of one rank by time: a straggler, a device that heats up
-  double jitter = 0;       // standard deviation of a compute task's time over its mean
+  std::vector<SpeedChange> speeds = {};                // stragglers, devices that heat up
+  double jitter = 0;       // standard deviation of a compute task's time / its mean
   std::uint64_t seed = 0;  // of the jitter
-  // Seconds of compute lost a second of communication beside it that contends in full.
+  // Compute time lost per second of communication beside it whose Call::contention is 1; 0 to 1.
   double overlap_slowdown = 0;
-  const std::atomic<bool>* interrupted = nullptr;      // stop early, without a result
-  std::function<void(double fraction)> progress = {};  // of the tasks; now and then; may be empty
+  const std::atomic<bool>* interrupted = nullptr;      // once true: stop, without a result
+  std::function<void(double fraction)> progress = {};  // of tasks done; may be empty
 };
 
-// Requires of the numbers: speeds positive, jitter not negative, the slow-down from 0 to 1.
+// Fails unless ranks are in 0 … ranks − 1, speeds are positive, the jitter is not negative and the
+// slow-down is in 0 … 1.
 Expected<void> check(const Conditions& conditions, std::int32_t ranks);
 
-// What jitter makes of a task's duration: lognormal with mean 1, the same for the same seed, rank
-// and task whatever else happens.
+// The factor that jitter puts on a task's duration: lognormal with mean 1. It depends on the seed,
+// the rank and the task only, not on what else happens.
 double jitter_factor(const Conditions& conditions, std::int32_t rank, std::int32_t task);
 
 }  // namespace trainyard

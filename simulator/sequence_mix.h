@@ -1,12 +1,16 @@
-// Sequences of unlike lengths: what a batch holds, drawn from a distribution or given, and which
-// micro-batch of which replica gets which of them. Without padding: a micro-batch has as many
-// tokens as its sequences, and attention stays inside each (variable-length kernels).
+// Sequences of different lengths: which lengths a batch holds (drawn from a distribution, or
+// given), and which micro-batch of which replica gets which sequences. There is no padding: a
+// micro-batch has the tokens of its sequences, and attention stays inside each sequence
+// (variable-length kernels). Three ways of filling micro-batches:
 //
-// Packed, documents lie one after the other in rows of the full length, cut where a row ends, as in
-// pre-training: every row has the same tokens, and attention is the sum over its documents.
+// Fixed (neither packed nor dynamic): m micro-batches a replica. In order, each has b sequences;
+// balanced, each has about the same work.
 //
-// Dynamic, a micro-batch has whole sequences of b·s tokens at most, and a replica as few
-// micro-batches as the one that needs most (verl's use_dynamic_bsz; NeMo's packing, which cuts
+// Packed: documents are concatenated into rows of the full length and cut where a row ends, as in
+// pre-training. Every row has the same tokens; its attention is the sum over its documents.
+//
+// Dynamic: a micro-batch has whole sequences of at most b·s tokens, and every replica has as many
+// micro-batches as the replica that needs most (verl's use_dynamic_bsz; NeMo's packing, which cuts
 // nothing).
 #pragma once
 
@@ -22,37 +26,41 @@ struct Transformer;
 
 enum class LengthLaw { uniform, lognormal };
 
-// Lengths over the training's sequence_length are cut to it.
+// Lengths are clamped to 1 … the training's sequence_length.
 struct SequenceMix {
-  std::optional<LengthLaw> law;       // else `lengths`
-  std::int64_t shortest = 1;          // uniform: from here to the sequence length
+  std::optional<LengthLaw> law;       // none: `lengths` are given
+  std::int64_t shortest = 1;          // uniform: from `shortest` to the sequence length
   std::int64_t mean = 0;              // lognormal
-  double deviation = 1;               // lognormal: standard deviation over the mean
-  std::vector<std::int64_t> lengths;  // one after the other, and from the first again
+  double deviation = 1;               // lognormal: standard deviation / mean
+  std::vector<std::int64_t> lengths;  // taken in turn, over and over
   bool packed = false;
-  bool balanced = false;  // longest first to the emptiest micro-batch; else in order
-  bool dynamic = false;   // as few micro-batches as hold them
+  bool balanced = false;  // most work first, to the micro-batch with least; else in order
+  bool dynamic = false;
 };
 
-// Of one micro-batch on one replica, over what sequences of the full length would be.
+// The work of one micro-batch on one replica, over that of b sequences of the full length.
 struct SequenceWork {
   double tokens = 0;
-  double attention = 0;  // FLOP of the attention core, causal
+  double attention = 0;  // causal FLOP of the attention core
 };
 
 struct DealtSequences {
-  std::vector<std::vector<SequenceWork>> work;  // [replica][micro-batch]; replicas have as many
-  double tokens = 1;                            // of the whole batch, likewise
-  double flop = 1;                              // model FLOP, attention in full as MFU counts it
+  std::vector<std::vector<SequenceWork>> work;  // [replica][micro-batch]; equally many for all
+  double tokens = 1;                            // of the whole batch, over a batch of full lengths
+  double flop = 1;                              // likewise its model FLOP, full attention as in MFU
 };
 
-// Tokens that a micro-batch has at most: b·s.
+// The most tokens that a micro-batch may have: b·s.
 std::int64_t most_tokens(const Training& training, const Plan& plan);
 
-// Requires: check() of the conditions. In order, micro-batch j of replica d has the sequences from
-// (j·D + d)·b on. Dynamic, replica d has the same sequences (or any, where they are balanced) and
-// deals them evenly; how many micro-batches is the least with which no such deal by tokens is above
-// the limit, or the next one that the schedule takes: m at most, where b sequences fit anyway.
+// Deals the sequences of one batch to micro-batches. Requires: check() of the conditions.
+//
+// Fixed, in order: micro-batch j of replica d has the b sequences from number (j·D + d)·b on.
+// Dynamic: replica d deals the same sequences evenly over its micro-batches; if balanced, all
+// sequences are dealt over the micro-batches of all replicas. The number of micro-batches is the
+// least for which dealing by tokens, largest first, keeps all within the limit; if the schedule
+// does not accept that number, the next one it accepts. It is at most m, where b sequences always
+// fit.
 DealtSequences deal(const SequenceMix& mix, const Transformer& model, const Training& training,
                     const Plan& plan, std::uint64_t seed);
 

@@ -1,5 +1,5 @@
-// Plays a task graph in virtual time: discrete events, one thread, the same result to the bit on
-// every run.
+// Plays a task graph in virtual time, as a discrete-event simulation on one thread. The result is
+// the same to the bit on every run.
 #pragma once
 
 #include <string_view>
@@ -11,12 +11,13 @@
 
 namespace trainyard {
 
-// Fails, with a sentence that names the tasks and ranks, on a graph that is malformed or
-// deadlocks, where a rank cannot be reached, where a group cannot run its algorithm and where a
-// task ends beyond the clock.
+// Fails, with a sentence that names the tasks and ranks, where the graph is malformed or deadlocks,
+// a rank cannot be reached, a group cannot run its algorithm, or a task ends beyond the clock's
+// range.
 Expected<Timeline> simulate(const TaskGraph& graph, const Conditions& conditions = {});
 
-// The error of a step that the clock does not hold: `found` is what is known of its length.
+// The error for a step that is longer than the clock's range; `found` says what is known of its
+// length.
 Error beyond_clock(std::string_view found);
 
 }  // namespace trainyard

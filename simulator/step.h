@@ -1,9 +1,9 @@
-// One training step of a plan, played: the program of the plan in virtual time, on the cluster's
-// own fabric, under conditions that an estimate cannot know.
+// Simulates one training step of a plan: plays the plan's program in virtual time on the cluster's
+// own fabric, under conditions that an analytic estimate cannot express.
 //
-// Ranks that must behave alike are played once (`Fold::automatic`): a rank for each stage, unless
-// the conditions, the placement or the fabric make ranks unlike. Folded and unfolded give the same
-// times, a picosecond an operation apart at most.
+// Ranks that must behave alike are played once (`Fold::automatic`): one rank for each stage, or for
+// each class of alike ranks, unless the conditions, the placement or the fabric make ranks differ.
+// Folded and unfolded times agree to within one picosecond an operation.
 #pragma once
 
 #include <atomic>
@@ -26,45 +26,45 @@ enum class Fold { automatic, off };
 struct StepOptions {
   NetworkGrain grain = NetworkGrain::collective;
   Fold fold = Fold::automatic;
-  StepConditions conditions;                       // none: ranks and links are alike
-  const std::atomic<bool>* interrupted = nullptr;  // give up: an error that says "interrupted"
-  std::function<void(double fraction)> progress;   // called now and then; may be empty
+  StepConditions conditions;                       // default: all ranks and links alike
+  const std::atomic<bool>* interrupted = nullptr;  // once true: fails with "interrupted"
+  std::function<void(double fraction)> progress;   // of tasks done; may be empty
 };
 
 struct StageUse {
-  Seconds busy;           // kernels of the stage's slowest rank, over the step
-  double share = 0;       // of the step
-  MemoryTimeline memory;  // of its first rank: buffers of the program
+  Seconds busy;           // kernel time in the step, of the stage's slowest rank
+  double share = 0;       // busy / step time
+  MemoryTimeline memory;  // buffers of the program, on the stage's first rank
 };
 
-// Links of one kind, both ends named: "device to NIC".
+// All links of one kind that carried anything; the kind names both ends: "device to NIC".
 struct LinkUtilisation {
   std::string kind;
-  int links = 0;    // that carried anything
-  double mean = 0;  // of the bytes that they could have carried in the step
+  int links = 0;
+  double mean = 0;  // bytes carried / (bandwidth · step time), mean over the links
   double most = 0;
 };
 
 struct StepSimulation {
   StepGraph step;
   Timeline timeline;
-  std::string unfolded_because;  // why ranks were not folded, where they might have been
+  std::string unfolded_because;  // why Fold::automatic did not fold; else empty
   Seconds step_time;
-  Breakdown breakdown;  // of the busiest rank; its parts sum to the step
-  int rank = 0;         // the busiest: in the numbering of step.graph
+  Breakdown breakdown;  // of the rank below; the parts sum to the step time
+  int rank = 0;         // the rank with most kernel time, as step.graph numbers ranks
   std::vector<StageUse> stages;
   std::vector<LinkUtilisation> links;
-  std::int64_t operations = 0;  // played: of the ranks in step.graph
+  std::int64_t operations = 0;  // tasks played, of all ranks in step.graph
 };
 
-// Requires: `plan` comes from make_plan for the same job, recompute `auto` decided. Fails, with one
-// sentence, on what cannot be lowered, on conditions that name what the cluster has not, on a
-// deadlock, on a rank out of reach and on a step that the clock does not hold.
+// Requires: `plan` comes from make_plan for the same job, with recompute `auto` decided. Fails,
+// with one sentence, where the plan cannot be lowered, the conditions name what the cluster does
+// not have, the step deadlocks, a rank is out of reach, or the step exceeds the clock's range.
 Expected<StepSimulation> simulate(const PreparedJob& job, const Plan& plan,
                                   const StepOptions& options = {});
 
-// The analytic estimate of the same plan with what the simulation found in its place: times,
-// breakdown, rates, and memory by the buffers of the program.
+// The analytic estimate of the same plan in which times, breakdown, rates, cost and energy are
+// replaced by what follows from the simulation, and memory by the peak of the program's buffers.
 Estimate as_estimate(const PreparedJob& job, const Plan& plan, const StepSimulation& simulation);
 
 }  // namespace trainyard

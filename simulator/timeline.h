@@ -15,7 +15,8 @@ struct TaskTimes {
   friend bool operator==(const TaskTimes&, const TaskTimes&) = default;
 };
 
-// A link of the fabric (2e and 2e + 1: the graph's e-th edge, both ways).
+// The bytes that one direction of a link carried. Links 2e and 2e + 1 are the two directions of the
+// topology graph's e-th edge.
 struct LinkTraffic {
   std::int32_t link = 0;
   BytesPerSecond capacity;
@@ -24,11 +25,11 @@ struct LinkTraffic {
 };
 
 struct Timeline {
-  std::vector<TaskTimes> times;    // rank after rank, in the order of their lists
-  std::vector<std::size_t> first;  // of each rank, and one past the last
+  std::vector<TaskTimes> times;    // of rank 0's tasks in list order, then rank 1's, …
+  std::vector<std::size_t> first;  // of each rank's first task in `times`; one more at the end
   Picoseconds makespan{0};         // from zero to the end of the last task
-  std::int64_t events = 0;         // through the queue
-  std::vector<LinkTraffic> links;  // that carried anything, in order; of all devices
+  std::int64_t events = 0;         // handled by the event queue
+  std::vector<LinkTraffic> links;  // those that carried anything, of all devices even if folded
 
   std::span<const TaskTimes> of(int rank) const {
     const auto r = static_cast<std::size_t>(rank);
