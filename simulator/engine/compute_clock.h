@@ -1,6 +1,7 @@
-// When compute tasks end: their rank's speed, jitter, and the time they lose while communication of
-// their rank is under way. A task that loses time is rescheduled when communication begins or ends,
-// so its end carries a version.
+// When compute tasks end. A task's duration depends on its rank's speed and on jitter when it
+// begins; while communication of its rank is under way the task runs slower
+// (Conditions::overlap_slowdown). Whenever communication begins or ends, a running task is
+// rescheduled; a version number tells its current end event from the outdated ones.
 #pragma once
 
 #include <vector>
@@ -17,23 +18,23 @@ class ComputeClock {
   // Requires: `conditions` and `events` outlive the clock.
   ComputeClock(const Conditions& conditions, std::size_t ranks, Events& events);
 
-  // The rank's task begins on its compute stream.
+  // A task begins on the compute stream of its rank.
   void begin(StreamId stream, std::int32_t task, Picoseconds duration);
-  // A call that the rank takes part in begins or ends; how far it slows compute, from 0 to 1.
+  // A call of the rank begins or ends. `contention`: how far it slows compute, from 0 to 1.
   void communication_begins(std::int32_t rank, double contention);
   void communication_ends(std::int32_t rank, double contention);
-  // Of a task_ends event of a compute task: whether it is over. False: it was rescheduled.
+  // Whether a task_ends event ends its compute task; false: the task was rescheduled since.
   bool ends(Event event);
 
  private:
   struct RankClock {
     StreamId stream = 0;
     bool running = false;
-    std::int64_t contention = 0;  // of the calls under way, in units that add up exactly
+    std::int64_t contention = 0;  // sum over calls under way, in fixed point: exact
     std::uint32_t version = 0;
-    std::size_t next_speed = 0;  // in its changes
+    std::size_t next_speed = 0;  // in `speeds`
     double speed = 1;
-    double left = 0;  // ps at full speed
+    double left = 0;  // ps, as if no communication slowed it
     Picoseconds updated{0};
     std::vector<SpeedChange> speeds;
   };

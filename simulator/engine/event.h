@@ -1,4 +1,4 @@
-// What can happen: 8 bytes, so that an entry of the queue has 16.
+// Events of the simulation. An event has 8 bytes, so that an entry of the queue has 16.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@ namespace trainyard {
 enum class EventKind : std::uint32_t {
   task_ends,      // index: rank and stream
   call_ends,      // index: a call under way
-  latency_ends,   // index: a transfer of the network whose first part or last part was latency
+  latency_ends,   // index: a round or message of the network that waits for its latency
   transfer_ends,  // index: a path of the network
 };
 
-// An event that is overtaken stays in the queue and is dropped when it comes up: its version is not
-// the current one of what it is about.
+// An outdated event stays in the queue and is dropped when it comes up: its version is then not the
+// current one of the task or path that its index names.
 class Event {
  public:
   Event(EventKind kind, std::uint32_t index, std::uint32_t version = 0)

@@ -1,11 +1,12 @@
-// Pending events, taken out by time and, at one time, in the order in which they were put in: the
-// (time, sequence) order, without storing a sequence number.
+// Pending events, taken out in the order of time and, at equal times, in the order in which they
+// were put in: the (time, sequence) order, without a stored sequence number.
 //
 // A radix heap (Ahuja, Mehlhorn, Orlin & Tarjan 1990): an event lies in the bucket numbered by the
-// highest bit in which its time differs from the clock. When the clock moves, the first bucket
-// that holds anything is dealt out to lower ones, in order. Assumes that time does not run
-// backwards. A binary heap is simpler and as fast on a few thousand scattered events, but 8 times
-// slower where a cluster runs in step, and 10 times on a million events (docs/performance.md).
+// highest bit in which its time differs from the clock. When the clock moves, the events of the
+// first bucket that holds any are dealt out to lower buckets, in order. Assumes that time never
+// runs backwards. A binary heap is simpler and as fast on a few thousand scattered events, but 8
+// times slower where all ranks act at the same times, and 10 times on a million events
+// (docs/performance.md).
 #pragma once
 
 #include <algorithm>
@@ -29,11 +30,11 @@ class EventQueue {
     Event event;
   };
 
-  // Time of the event that was popped last.
+  // The time of the event that was popped last.
   Picoseconds now() const { return now_; }
   bool empty() const { return size_ == 0; }
   std::size_t size() const { return size_; }
-  // Whether the next event happens before the clock moves.
+  // Whether another event is pending at the current time.
   bool has_event_now() const { return next_ < buckets_[0].size(); }
 
   // Requires: time >= now().
@@ -79,8 +80,8 @@ class EventQueue {
 
   // A time is below 2^63, so a difference has 63 bits at most.
   std::array<std::vector<Entry>, 64> buckets_;
-  std::uint64_t occupied_ = 0;  // a bit for each bucket that holds something
-  std::size_t next_ = 0;        // in bucket 0
+  std::uint64_t occupied_ = 0;  // one bit for each bucket that is not empty
+  std::size_t next_ = 0;        // index of the next event in bucket 0
   std::size_t size_ = 0;
   Picoseconds now_{0};
 };

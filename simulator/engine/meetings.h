@@ -1,5 +1,5 @@
-// Where ranks wait for each other: the n-th collective of a group meets when its last member has
-// come, and the n-th message of a group is taken by the n-th receive.
+// Where ranks wait for each other. Calls match by order: the n-th collective of a group starts when
+// its last member has reached its n-th one; the n-th receive of a group takes the n-th message.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace trainyard {
 
-// A rank's stream: rank · kStreams + stream.
+// Identifies a stream of a rank: rank · kStreams + stream.
 using StreamId = std::uint32_t;
 inline StreamId stream_id(std::int32_t rank, std::int32_t stream) {
   return static_cast<StreamId>(rank * kStreams + stream);
@@ -20,11 +20,11 @@ inline StreamId stream_id(std::int32_t rank, std::int32_t stream) {
 inline std::int32_t rank_of(StreamId id) { return static_cast<std::int32_t>(id) / kStreams; }
 inline std::int32_t stream_of(StreamId id) { return static_cast<std::int32_t>(id) % kStreams; }
 
-// A call that has begun: which streams it holds until it ends.
+// A collective or message that some rank has reached, and the streams that it holds until it ends.
 struct Meeting {
   std::int32_t group = 0;
   std::int32_t call = 0;
-  double load = 0;  // of its bytes: that of the busiest member (TaskGraph::loads)
+  double load = 0;  // factor on its bytes: the largest of its members
   std::vector<StreamId> held;
 };
 
@@ -34,25 +34,27 @@ class Meetings {
 
   explicit Meetings(const TaskGraph& graph);
 
-  // A rank has come to its next collective on `channel`. The meeting, once everyone is there. Fails
-  // when another member came to another call.
+  // A rank has reached its next collective on the task's channel. Returns the meeting if everyone
+  // is there now. Fails if another member reached a different call.
   Expected<std::optional<Id>> join(StreamId who, const Task& task);
-  // A message is on its way.
+  // The sender has started a message.
   Id send(StreamId who, const Task& task);
-  // True: the message has been there. False: the receive waits for it.
+  // A rank has reached a receive. True: its message has arrived already; false: the receive waits.
   bool receive(StreamId who, const Task& task);
 
   const Meeting& at(Id meeting) const { return meetings_[meeting]; }
-  // A message is there: the receive that waits for it, if one does.
+  // A message of the group has arrived. Returns the stream of the receive that waits for it, if
+  // any.
   std::optional<StreamId> deliver(std::int32_t group);
-  // The meeting is over; its number is used again.
+  // The call is over; its id is used again.
   void close(Id meeting);
 
-  // A collective that a stream waits in: its group, and its number among those of the group.
+  // The collective that a stream waits in: its group, its number among the group's collectives, and
+  // the members that have not come.
   struct Waiting {
     std::int32_t group = 0;
     std::int32_t ordinal = 0;
-    std::vector<std::int32_t> missing;  // members
+    std::vector<std::int32_t> missing;
   };
   Waiting collective_of(StreamId who, const Task& task) const;
   std::int32_t messages_taken(std::int32_t group) const {
@@ -61,9 +63,9 @@ class Meetings {
 
  private:
   struct Group {
-    std::int32_t first_open = 0;  // number of the first meeting that is not complete
+    std::int32_t first_open = 0;  // number of the first collective that members are missing from
     std::vector<Id> open;
-    std::int32_t arrived = 0, taken = 0;  // messages
+    std::int32_t arrived = 0, taken = 0;  // number of messages so far
     std::vector<StreamId> receiving;
   };
 
@@ -75,7 +77,7 @@ class Meetings {
   std::vector<Meeting> meetings_;
   std::vector<Id> free_;
   std::vector<Group> groups_;
-  std::vector<std::int32_t> joined_;  // collectives that a rank has come to on a channel
+  std::vector<std::int32_t> joined_;  // number of collectives a rank has reached on a channel
   std::vector<std::size_t> first_channel_;
 };
 

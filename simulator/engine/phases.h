@@ -1,6 +1,6 @@
-// A call at the collective grain: a row of phases, one for each round of its algorithm with all
-// repeats. A phase waits its latencies, then moves the bytes of all its transfers as one flow over
-// all their links.
+// A call at the collective grain: a sequence of phases, one for each round of its algorithm, with
+// all repeats of the round together. A phase waits for the latencies of its repeats, then moves the
+// bytes of all its transfers as one flow that occupies all their links.
 #pragma once
 
 #include <vector>
@@ -13,23 +13,25 @@ namespace trainyard {
 
 struct CallPhase {
   Seconds latency;
-  Bytes bytes;                 // that the busiest member sends; 0: nothing moves
+  Bytes bytes;                 // those that the busiest member sends; 0: latency only
   std::vector<LinkUse> links;  // a link may occur more than once
 };
 
-// The call's algorithm, or the other one where that does not apply; null: neither does.
+// The call's algorithm if it applies to these links, else Call::otherwise if that does, else null.
 const CollectiveAlgorithm* algorithm_on(const GroupLinks& links, const Call& call);
 
-// Its transfers on a group with these links, stretch not counted. The rounds of an all-to-all do
-// not wait for each other: those inside the domains are one round, and those across. Requires: as
-// PhasedCall, more than one member.
+// The transfer rounds of a call on a group with these links, without its stretch. The rounds of an
+// all-to-all do not wait for each other, so consecutive ones inside domains are merged into one,
+// and so are those across. Requires: as PhasedCall, and more than one member.
 TransferRounds rounds_of(const GroupLinks& links, const Call& call);
 
-// An exchange of two levels (Call::leaving) that has the links for itself, before its stretch.
+// The time of a two-level exchange (Call::leaving) with the links to itself, before its stretch:
+// max((r−1)·α_in, (m−1)·α_across) + max((r−1)/r·S/B_in, (m−1)/m·leaving·S/B_across), for m domains
+// of r members.
 Seconds two_level_time(const GroupLinks& links, Bytes message, double leaving);
 
-// The rounds of a call on groups with these links, cut into phases: the same for all such groups,
-// except for the links. None for a group of one. The call's stretch is in latencies and bytes.
+// A call cut into phases. All groups with the same links share them; only the links in the fabric
+// differ by group. A group of one has no phases. Latencies and bytes contain the call's stretch.
 class PhasedCall {
  public:
   // Requires: an algorithm of the call applies.
@@ -39,17 +41,19 @@ class PhasedCall {
   std::size_t size() const { return parts_.size(); }
   Seconds latency(std::size_t phase) const { return parts_[phase].latency * stretch_; }
   Bytes bytes(std::size_t phase) const { return parts_[phase].bytes * stretch_; }
-  // Whether both phases send the same share of their bytes between the same members, and so load
-  // the same links alike. Never wrongly yes; may be no where they do load them alike.
+  // Whether both phases send the same shares of their bytes between the same members, and so load
+  // the same links in the same proportions. Conservative: may be false where they do, never true
+  // where not.
   bool moves_alike(std::size_t phase, const PhasedCall& other, std::size_t other_phase) const;
-  // Of a phase of one group; a link may occur more than once. Requires: a group with these links.
+  // Appends the links that a phase uses on one group; a link may occur more than once. Requires:
+  // the group has these links.
   void append_links(std::size_t phase, Fabric& fabric, GroupView group,
                     std::vector<LinkUse>& uses) const;
 
  private:
   struct Part {
     Seconds latency;
-    Bytes bytes;  // before the stretch
+    Bytes bytes;  // without the stretch
   };
   Part part_of(const TransferRound& round) const;
 

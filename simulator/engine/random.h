@@ -1,4 +1,4 @@
-// Sequences of random numbers, and their distributions.
+// Reproducible sequences of random numbers, and distributions drawn from them.
 #pragma once
 
 #include <cmath>
@@ -8,12 +8,12 @@
 
 namespace trainyard {
 
-// In (0, 1], for logarithms.
+// Maps 64 random bits to (0, 1]: never 0, so that its logarithm is finite.
 constexpr double uniform_positive(std::uint64_t x) {
   return (static_cast<double>(x >> 11) + 1) * 0x1p-53;
 }
 
-// A sequence of its own for every seed and stream.
+// Every pair of seed and stream has a sequence of its own.
 class RandomStream {
  public:
   RandomStream(std::uint64_t seed, std::uint64_t stream) : state_(mixed(mixed(seed) ^ stream)) {}
@@ -25,7 +25,7 @@ class RandomStream {
     const double radius = std::sqrt(-2 * std::log(uniform()));
     return radius * std::cos(kTurn * uniform());
   }
-  // Of scale 1. Requires: shape >= 1. Marsaglia & Tsang 2000.
+  // Gamma-distributed with scale 1 (Marsaglia & Tsang 2000). Requires: shape >= 1.
   double gamma(double shape) {
     const double d = shape - 1.0 / 3;
     while (true) {

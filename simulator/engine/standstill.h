@@ -1,5 +1,5 @@
-// Why a simulation stands still: who waits for whom, up to where it closes into a cycle or reaches
-// a rank that never comes.
+// Explains why a simulation stands still: follows which task waits for which, until the chain
+// closes into a cycle (a deadlock) or reaches a rank that never joins.
 #pragma once
 
 #include <vector>
@@ -12,8 +12,8 @@
 namespace trainyard {
 
 struct StreamState {
-  std::int32_t next = 0;  // tasks before it are done
-  bool busy = false;      // with task `next`
+  std::int32_t next = 0;  // position of the first task that is not done
+  bool busy = false;      // task `next` has begun
 };
 
 struct Standstill {
@@ -23,7 +23,7 @@ struct Standstill {
   const Meetings& meetings;
 };
 
-// Requires: some stream has tasks left, and nothing is under way.
+// The error to report. Requires: some stream has tasks left, and no event is pending.
 Error explain(const Standstill& state);
 
 }  // namespace trainyard
