@@ -1,5 +1,6 @@
-// What a task graph must fulfil before it can be played: every index names something, and every
-// task's group has its rank. Linear in the graph, n log n in the members of its groups.
+// Checks a task graph before it is played: every index is in range, and every task's group has its
+// rank as a member in the right role. O(tasks + dependencies), and n log n in the members of
+// groups.
 #pragma once
 
 #include "model/expected.h"
@@ -7,7 +8,7 @@
 
 namespace trainyard {
 
-// The sentence names the list and the task, or the rank and the group.
+// The error names the list and the task, or the rank and the group.
 Expected<void> check_graph(const TaskGraph& graph);
 
 }  // namespace trainyard

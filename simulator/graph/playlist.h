@@ -1,5 +1,6 @@
-// A task list made ready to be played: the tasks of every stream in order, and dependencies as
-// places on streams. A rank's state is then one number a stream, how many tasks of it are done.
+// A task list prepared for playing: the tasks of each stream in order, and dependencies as places
+// on streams. Because a stream runs in order, one number for each stream, how many of its tasks are
+// done, is the whole state of a rank.
 #pragma once
 
 #include <array>
@@ -13,7 +14,7 @@ namespace trainyard {
 
 struct StreamPlace {
   std::int32_t stream = 0;
-  std::int32_t position = 0;  // on the stream
+  std::int32_t position = 0;  // index on the stream
 };
 
 class Playlist {
@@ -22,7 +23,7 @@ class Playlist {
 
   std::span<const std::int32_t> stream(std::size_t stream) const { return streams_[stream]; }
   StreamPlace place(std::int32_t task) const { return places_[static_cast<std::size_t>(task)]; }
-  // What a task waits for beside the tasks before it on its own stream.
+  // The dependencies of a task, without those that its stream's order fulfils anyway.
   std::span<const StreamPlace> waits(std::int32_t task) const {
     const auto first = first_wait_[static_cast<std::size_t>(task)];
     return std::span(waits_).subspan(first,

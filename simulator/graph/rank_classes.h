@@ -1,8 +1,9 @@
-// Classes of ranks that behave alike, where not all ranks of a stage do: those in a class have
-// groups in like classes, the groups of a class have members in the same classes of ranks and as
-// much on links of each class, and the links of a class have one capacity and as much of each class
-// of groups. It is the coarsest equitable partition of ranks, groups and links together (colour
-// refinement; Berkholz, Bonsma & Grohe 2017), found by parting classes until none is parted.
+// Finds classes of ranks that behave alike where not all ranks of a stage do, so that one rank is
+// played for each class. Classes are the coarsest equitable partition of ranks, groups and links
+// together: two ranks of a class are members of groups of the same classes; two groups of a class
+// have members of the same classes and put the same traffic on links of each class; two links of a
+// class have the same capacity and the same traffic from each class of groups. Found by splitting
+// classes until nothing splits (colour refinement; Berkholz, Bonsma & Grohe 2017).
 #pragma once
 
 #include <cstdint>
@@ -13,10 +14,10 @@
 
 namespace trainyard {
 
-// Splits the ranks and groups of a folded graph; its groups' copies are shared out, its lists stay.
-// `rank_of` has the rank that stands for each device and is given the new ones. False, and nothing
-// is changed: there are more classes than a quarter of the devices, so that folding does not pay.
-// Requires: a folded graph; no device is in two copies of a group.
+// Splits the ranks and groups of a folded graph by class, and shares out the groups' copies; the
+// task lists stay. `rank_of` maps each device to the rank that stands for it, and is updated.
+// Returns false and changes nothing if folding would not pay: more classes than a quarter of the
+// devices. Requires: a folded graph; no device is in two copies of the same group.
 bool part_ranks(Fabric& fabric, TaskGraph& graph, std::vector<std::int32_t>& rank_of);
 
 }  // namespace trainyard

@@ -1,6 +1,6 @@
 // What the simulator plays: for every rank a list of tasks on streams, with dependencies between
-// them, and the groups over which ranks talk to each other. Ranks that run the same list share it,
-// so a cluster's graph is as large as its classes of ranks, not as its ranks.
+// them, and the groups of ranks that communicate. Ranks that run the same list share it, so a graph
+// grows with the number of different lists rather than with the number of ranks.
 //
 // A stream runs its tasks in the order of the list, one at a time (as a CUDA stream does); a task
 // starts when its dependencies are done and its stream is free.
@@ -18,8 +18,8 @@
 
 namespace trainyard {
 
-// Messages go forward in `pipeline` and back in `gradient`; `receive` is a stream of its own:
-// waiting for a message holds up no send.
+// The streams of a rank. Sends of the forward pass go on `pipeline`, those of the backward pass on
+// `gradient`; `receive` is apart, so that waiting for a message holds up no send.
 enum class Stream : std::uint8_t {
   compute,
   tensor,
@@ -30,80 +30,81 @@ enum class Stream : std::uint8_t {
   receive,
   data,
   embedding,
-  copy,  // to the host
-  fetch  // and back
+  copy,  // device to host
+  fetch  // host to device
 };
 inline constexpr int kStreams = 11;
 std::string_view name_of(Stream stream);
 
 enum class TaskKind : std::uint8_t {
-  compute,     // takes its duration; slower on a slow rank and beside communication
+  compute,     // takes its duration, longer on a slow rank or beside communication
   copy,        // takes its duration, whatever else runs
-  collective,  // starts when every member of the group has come to it; ends for all at once
-  send,        // to the group's other rank; done when the message is there
-  receive,     // done when the message that was sent as the same one of its group is there
+  collective,  // starts when all members of the group have reached it; ends for all at once
+  send,        // to the group's other rank; done when the message has arrived
+  receive,     // the n-th receive of a group is done when its n-th message has arrived
 };
 
-// A collective or a message. The n-th one of a group is the n-th one of each of its members.
+// A collective or a message. The n-th call of a group is the n-th one of each of its members.
 struct Call {
   CollectiveOperation operation = CollectiveOperation::all_reduce;
   const CollectiveAlgorithm* algorithm = nullptr;  // of that operation
   Bytes message;                                   // S of handbook §6
-  double stretch = 1;  // time on the links over the algorithm's closed form, as calibrated
-  const CollectiveAlgorithm* otherwise = nullptr;  // on groups that cannot run that one
-  // Of an exchange that sends a token once to each domain, where it is passed on at the same time:
-  // what leaves a domain over the message, which is what moves inside one. 0: not of that kind.
+  double stretch = 1;  // calibrated time on the links / the algorithm's closed form
+  const CollectiveAlgorithm* otherwise = nullptr;  // used on groups that cannot run `algorithm`
+  // For an exchange that sends a token once to each domain, where the token is passed on: the bytes
+  // that leave a domain over `message`, the bytes that move inside one. 0: any other call.
   double leaving = 0;
-  double contention = 1;  // how far it slows compute beside it (Conditions::overlap_slowdown)
+  double contention = 1;  // how far it slows compute, 0 to 1 (Conditions::overlap_slowdown)
   friend bool operator==(const Call&, const Call&) = default;
 };
 
 struct Task {
   TaskKind kind = TaskKind::compute;
   Stream stream = Stream::compute;
-  std::int32_t load = -1;     // in its rank's row of TaskGraph::loads; −1: it does what it says
-  Picoseconds duration{0};    // compute, copy
-  std::int32_t channel = -1;  // others: which of its rank's groups
-  std::int32_t call = -1;     // collective, send: in TaskGraph::calls
+  std::int32_t load = -1;     // index in its rank's row of TaskGraph::loads; −1: a load of 1
+  Picoseconds duration{0};    // of compute and copy tasks
+  std::int32_t channel = -1;  // of other tasks: index in TaskRank::groups
+  std::int32_t call = -1;     // of collectives and sends: index in TaskGraph::calls
 };
 
-// Memory that is taken when one task starts and given back when another ends.
+// Memory that is allocated when one task starts and freed when another one ends.
 struct Buffer {
   Bytes bytes;
-  std::int32_t allocated_by = -1;  // −1: there from the beginning
-  std::int32_t freed_by = -1;      // −1: stays
-  std::int32_t owner = 0;          // what it is for, in the caller's numbering
+  std::int32_t allocated_by = -1;  // −1: allocated before the step
+  std::int32_t freed_by = -1;      // −1: never freed
+  std::int32_t owner = 0;          // what the memory is for; the caller chooses the numbers
 };
 
-// The tasks of one class of ranks. Dependencies name tasks by their place in the list.
+// The tasks of all ranks that run the same ones. Dependencies name tasks by their place in the
+// list.
 struct TaskList {
   std::vector<Task> tasks;
-  std::vector<std::int32_t> dependencies;            // of all tasks, one after the other
+  std::vector<std::int32_t> dependencies;            // of task 0, then of task 1, …
   std::vector<std::int32_t> first_dependency = {0};  // of each task, and one past the last
   std::vector<Buffer> buffers;
-  std::vector<std::string> names;  // of each task, for sentences and traces; may be empty
+  std::vector<std::string> names;  // of each task, for messages and traces; may be empty
 
-  // Appends a task; returns its place.
+  // Appends a task that waits for the tasks `after`; returns its place.
   std::int32_t add(const Task& task, std::span<const std::int32_t> after = {});
   std::span<const std::int32_t> dependencies_of(std::int32_t task) const;
-  // The last task before each one on its stream; −1: none.
+  // For each task the one before it on its stream; −1: none.
   std::vector<std::int32_t> before_on_stream() const;
-  // "3" where there are no names.
+  // The task's name, or "task 3" where there are no names.
   std::string name_of(std::int32_t task) const;
 };
 
 struct TaskRank {
-  std::int32_t list = 0;             // in TaskGraph::lists
-  std::vector<std::int32_t> groups;  // channel -> TaskGraph::groups
-  std::int32_t loads = -1;           // in TaskGraph::loads; −1: all its tasks do what they say
+  std::int32_t list = 0;             // index in TaskGraph::lists
+  std::vector<std::int32_t> groups;  // for each channel an index in TaskGraph::groups
+  std::int32_t loads = -1;           // index in TaskGraph::loads; −1: all loads are 1
   friend bool operator==(const TaskRank&, const TaskRank&) = default;
 };
 
-// Members in the order of the group; for messages {sender, receiver}.
+// Members in order; a message's group is {sender, receiver}.
 using TaskGroup = std::vector<std::int32_t>;
 using GroupView = std::span<const std::int32_t>;
 
-// Of runs that lie one after the other in `all`, each up to its entry of `ends`.
+// The run-th of the runs that lie one after the other in `all`; run i ends before index ends[i].
 template <typename T>
 std::span<const T> run_at(std::size_t run, const std::vector<T>& all,
                           const std::vector<std::size_t>& ends) {
@@ -111,7 +112,7 @@ std::span<const T> run_at(std::size_t run, const std::vector<T>& all,
   return std::span(all).subspan(first, ends[run] - first);
 }
 
-// Groups of devices, in one piece of memory.
+// Many groups of devices, stored in one piece of memory.
 class GroupCopies {
  public:
   std::size_t size() const { return ends_.size(); }
@@ -126,21 +127,20 @@ class GroupCopies {
   std::vector<std::size_t> ends_;
 };
 
-// Unfolded, rank r is device r. Folded, a rank stands for all devices that behave as it does, and a
-// group for as many groups of devices: `copies` has them, and their traffic shares the links. That
-// all of them do behave alike is checked where it matters, on the links
-// (simulator/graph/symmetry.h).
+// Unfolded, rank r is device r. Folded, one rank stands for all devices that behave alike, and one
+// group for as many groups of devices: those are its `copies`, whose traffic shares the links. That
+// they do behave alike is checked on the links (simulator/graph/symmetry.h).
 struct TaskGraph {
   std::vector<TaskList> lists;
   std::vector<TaskRank> ranks;
   std::vector<TaskGroup> groups;
   std::vector<Call> calls;
-  std::vector<GroupCopies> copies = {};  // by group; empty: nothing is folded
-  // Of ranks whose work is uneven: how much of its duration, or of the bytes of its call, a task
-  // has. A call has as much as the busiest of its members.
+  std::vector<GroupCopies> copies = {};  // of each group; empty: nothing is folded
+  // Factors on tasks' durations or on their calls' bytes, where ranks have uneven work: a row for
+  // each kind of rank. A call has the largest factor of its members.
   std::vector<std::vector<double>> loads = {};
 
-  // In `lists`.
+  // The index in `lists` of a rank's list.
   std::size_t list_of(std::int32_t rank) const {
     return static_cast<std::size_t>(ranks[static_cast<std::size_t>(rank)].list);
   }
