@@ -1,5 +1,5 @@
-// What the step of one rank went to, read off its compute stream: kernels by kind, and what it
-// waited for between them.
+// What the step time of one rank went to, read off its compute stream: kernels by kind, and what
+// the rank waited for between them.
 #pragma once
 
 #include "model/cost/estimate.h"
@@ -8,12 +8,12 @@
 
 namespace trainyard {
 
-// Kernels of a rank, without waiting; those of the optimizer too.
+// The summed time of a rank's kernels, the optimizer's included, without waiting.
 Picoseconds busy_time(const StepGraph& step, const Timeline& timeline, int rank);
 
-// From `start` to `end` of the timeline; the parts sum to the difference. A gap goes to the
-// exchange that ended it, a message's or another stage's as far as it was under way: the rest is
-// bubble.
+// The breakdown of the time from `start` to `end`; the parts sum to it. A gap of the compute stream
+// is booked to the exchange that ended it; for a message, or an exchange with other stages, only as
+// much of the gap as the exchange takes on its own. The rest of the gap is bubble.
 Breakdown breakdown_of(const StepGraph& step, const Timeline& timeline, int rank, Picoseconds start,
                        Picoseconds end);
 

@@ -1,8 +1,8 @@
-// What a rank sends over the step: of all its calls that are under way, each at its mean rate from
-// when the rank is ready for it to its end, but together no more than their links carry. Waiting
-// for others is in that time, so a link carries more in between. Of an exchange that fused kernels
-// hide in part the simulation has only what they leave: the rate is that of the whole transfer, and
-// what is hidden is not in the curve.
+// The rate at which a rank sends over the step: the sum over its calls under way, but no more than
+// the links that they use carry. A call counts at its mean rate from when the rank is ready for it
+// to its end. Waiting for other members is part of that time, so while bytes really move the rate
+// is higher. A call that fused kernels hide in part is in the curve only while it is exposed, at
+// the rate of the whole transfer.
 #pragma once
 
 #include <vector>
@@ -12,7 +12,7 @@
 
 namespace trainyard {
 
-// From that time on.
+// The rate from `time` on, until the next point.
 struct LoadPoint {
   Picoseconds time{0};
   BytesPerSecond rate;
@@ -20,8 +20,8 @@ struct LoadPoint {
 
 std::vector<LoadPoint> link_load(const StepGraph& step, const Timeline& timeline, int rank);
 
-// With times of the rank's tasks as they were measured: nothing is hidden, and what the links of
-// the machine carry is not known.
+// The same with measured times of the rank's tasks: calls then have no hidden part, and rates are
+// not capped, because the bandwidth of the machine's links is not known.
 std::vector<LoadPoint> measured_link_load(const StepGraph& step, const Timeline& timeline,
                                           int rank);
 

@@ -1,7 +1,7 @@
-// What every link of the cluster carries over a step, in either direction: every call of the step
-// on the links of its transfers, also on those that no traffic can fill, which the simulation of
-// flows leaves out (simulator/network/fabric.h). Of a folded step: of all devices that its ranks
-// stand for.
+// The bytes that every link of the cluster carries over a step, in each direction. Unlike
+// Timeline::links it has all links, also those that no traffic can fill, which the simulation of
+// flows leaves out (simulator/network/fabric.h). In a folded step it counts all devices that the
+// ranks stand for.
 #pragma once
 
 #include <atomic>
@@ -14,10 +14,10 @@
 
 namespace trainyard {
 
-// Links 2e and 2e + 1 are the e-th edge of make_topology(job.job.cluster), both ways; bytes count
-// as in Timeline::links, with protocol overhead. Linear in the devices of all groups. `interrupted`
-// (may be null): give up, an error that says "interrupted".
-// Requires: `step` was made of the job, which was played on these conditions.
+// Links 2e and 2e + 1 are the two directions of the e-th edge of make_topology(job.job.cluster);
+// bytes include protocol overhead, as in Timeline::links. Linear in the devices of all groups. Once
+// `*interrupted` is true (the pointer may be null), fails with "interrupted". Requires: `step` was
+// made from this job and these conditions.
 Expected<std::vector<LinkTraffic>> link_traffic(const PreparedJob& job,
                                                 const StepConditions& conditions,
                                                 const StepGraph& step,

@@ -1,6 +1,6 @@
 // The task list of one stage: its operations in program order, with the dependencies and the memory
-// that their buffers say (docs/adr/0006-program.md). Internal to the way from a program to a task
-// graph.
+// that follow from their buffers (docs/adr/0006-program.md). Internal to the lowering of a program
+// to a task graph.
 #pragma once
 
 #include <vector>
@@ -12,14 +12,15 @@
 
 namespace trainyard {
 
-// What a list says of the group behind one of its channels. Order on a stream is order of the list,
-// so a group has a channel for each stream on which it talks.
+// Which group a list means by one of its channels; each rank that runs the list has its own. Calls
+// of a group match by their order, which only a single stream fixes, so a group has a separate
+// channel for each stream on which it communicates.
 struct StepChannel {
   TaskKind kind = TaskKind::collective;
   Stream stream = Stream::compute;
   Group group = Group::none;
-  Phase phase = Phase::forward;  // messages: which way they go
-  int peer = -1;                 // messages: the other stage
+  Phase phase = Phase::forward;  // of messages: their direction
+  int peer = -1;                 // of messages: the other stage
   friend bool operator==(const StepChannel&, const StepChannel&) = default;
 };
 
@@ -29,18 +30,18 @@ struct StepList {
   std::vector<StepChannel> channels;
 };
 
-// Durations and host times that all stages share.
+// Durations of kernels and host times, the same for all stages.
 class StepTimes {
  public:
   StepTimes(const PreparedJob& job, const Plan& plan, const Program& program);
   Picoseconds kernel(int block, std::size_t operation) const {
     return kernels_[static_cast<std::size_t>(block)][operation];
   }
-  // Beyond the kernels and exchanges of the block, in a step of that pass.
+  // Host time to launch a block in that pass, beyond its kernels and exchanges.
   Picoseconds launch(int block, StepPass pass) const;
   Picoseconds update_overhead() const { return update_overhead_; }
   double kernel_stretch() const { return kernel_stretch_; }
-  // Whether sends between stages run beside the kernels; else they stand among them.
+  // Whether sends between stages run beside the kernels; if not, they are on the compute stream.
   bool sends_beside() const { return sends_beside_; }
 
  private:

@@ -1,10 +1,10 @@
-// How much of what a task's duration or message says each rank has to do, where batches or routing
-// are uneven: rows of TaskGraph::loads, and which of their entries an operation has.
+// How much work each rank has, relative to what the plan says, where batches or expert routing are
+// uneven: the rows of TaskGraph::loads, and the entry of a row that applies to an operation.
 //
-// Kernels and exchanges go with the tokens of their micro-batch on their replica, the attention
-// core with its FLOP, what handles routed tokens with those that come to its experts in that layer.
-// That times go with the work is exact for what is bound by memory or links and for GEMMs that fill
-// the device; gradients, gathers of weights and the optimizer do not depend on either.
+// Kernels and exchanges scale with the tokens of their micro-batch on their replica, the attention
+// core with its FLOP, operations on routed tokens with the tokens that reach the rank's experts in
+// that layer. Proportional time is exact for operations bound by memory or links and for GEMMs that
+// fill the device. Gradient reductions, gathers of weights and the optimizer do not scale.
 #pragma once
 
 #include <cstdint>
@@ -20,21 +20,22 @@
 namespace trainyard {
 
 struct StepLoads {
-  std::vector<std::vector<double>> rows;  // unlike ones; none: everything is as the plan says
-  std::vector<std::int32_t> of_rank;      // its row
-  std::string unlike_because;             // empty: all ranks have one row
-  double tokens = 1;                      // of the batch, over what the plan says
+  std::vector<std::vector<double>> rows;  // the different ones; none: all loads are 1
+  std::vector<std::int32_t> of_rank;      // each rank's index in `rows`
+  std::string unlike_because;             // why ranks have different rows; empty: all have the same
+  double tokens = 1;                      // tokens of the batch, over the plan's
   double flop = 1;
   bool has_sequences = false;
   bool has_routing = false;
-  int microbatches = 0;  // of a replica: the plan's, or fewer where sequences are dealt dynamically
+  int microbatches = 0;  // of a replica: the plan's, or fewer if dealt dynamically
   int layers = 0;
 
-  // Of an operation in its rank's row; −1: it is as the plan says.
+  // The index of an operation's load in its rank's row; −1: its load is 1.
   std::int32_t of(const Program& program, const IssuedOperation& issued) const;
 };
 
-// Fails on routing where every expert computes its capacity. Requires: check() of the conditions.
+// Fails where routing is given and the plan has a capacity factor, with which every expert computes
+// its full capacity. Requires: check() of the conditions.
 Expected<StepLoads> step_loads(const PreparedJob& job, const Plan& plan, const RankLayout& layout,
                                const StepConditions& conditions);
 
