@@ -1,4 +1,4 @@
-// A slow NIC or switch, or a degraded cable: links of the topology below their bandwidth.
+// Links of the topology below their bandwidth: a slow NIC or switch, or a degraded cable.
 #pragma once
 
 #include <optional>
@@ -7,16 +7,16 @@ namespace trainyard {
 
 enum class VertexKind;  // model/cluster/topology.h
 
-// A device, NIC or switch of the topology.
+// A vertex of the topology: a device, NIC or switch.
 struct TopologyPlace {
   VertexKind kind{};
   int index = 0;  // within its kind
 };
 
-// All links of a place, or those to one other, at `rate` times their bandwidth.
+// All links of a place, or only those to one other place, with `rate` times their bandwidth.
 struct DegradedLinks {
   TopologyPlace of;
-  std::optional<TopologyPlace> to;  // none: all
+  std::optional<TopologyPlace> to;  // none: all links of `of`
   double rate = 1;
 };
 

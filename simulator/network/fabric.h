@@ -1,13 +1,13 @@
-// The topology graph made ready for routing: every link in both directions, the links between any
-// two members of a group, and which links can be full at all.
+// The topology graph prepared for routing: every link in both directions, the links between any two
+// members of a group, and which links can be full at all.
 //
-// Inside a domain a message takes the switch (or the mesh's direct link); between domains it leaves
+// Inside a domain a message takes the switch (or a mesh's direct link). Between domains it leaves
 // by the NICs of its sender and arrives by those of its receiver, over the switches as
-// model/cluster/routes.h leads it. In a rail-optimised fabric it changes rail inside its own
-// domain. Protocol efficiency is traffic on the way: 1 / efficiency bytes for each byte, from the
-// NICs on: not on a PCIe link to them. What a domain's other devices forward to their NICs for a
-// message that uses them all is not charged to NVLink, but for a ring, which loads the NVLinks of
-// all its members alike.
+// model/cluster/routes.h routes it; in a rail-optimised fabric it first moves to the receiver's
+// rail inside the sender's domain. Protocol efficiency becomes traffic: 1 / efficiency bytes for
+// each byte on the links of NICs and switches, but not between a device and its PCIe root. A
+// message may leave by the NICs of all members of its domain; the NVLink traffic to those NICs is
+// charged for rings only, which load the NVLinks of all members alike.
 #pragma once
 
 #include <cstdint>
@@ -27,13 +27,13 @@ namespace trainyard {
 
 struct PreparedJob;  // model/job.h
 
-// Requires: 0 < rate.
+// Multiplies the bandwidth of the links by their rate. Requires: 0 < rate.
 void degrade(TopologyGraph& graph, const DegradedLinks& links);
-// The topology of the job's cluster, all of these degraded: the job's own where there are none.
+// The topology of the job's cluster with all of these links degraded; without any, the job's own.
 std::shared_ptr<const TopologyGraph> degraded_topology(const PreparedJob& job,
                                                        std::span<const DegradedLinks> links);
 
-// Which links transfers are said to use.
+// Which links a fabric lists for a transfer: only those that traffic can fill, or all.
 enum class FabricLinks { that_can_be_full, all };
 
 class Fabric {
@@ -42,29 +42,31 @@ class Fabric {
   static Expected<Fabric> make(const Cluster& cluster, const TopologyGraph& graph,
                                FabricLinks links = FabricLinks::that_can_be_full);
 
-  // Of every link, both directions: 2e from source to target of the graph's e-th edge, 2e + 1 back.
+  // Of every link: 2e leads from the source to the target of the graph's e-th edge, 2e + 1 back.
   std::span<const BytesPerSecond> capacities() const { return capacities_; }
   int devices() const { return static_cast<int>(domain_.size()); }
   int domain_of(int device) const { return domain_[static_cast<std::size_t>(device)]; }
-  int place_of(int device) const {  // in its domain
+  int place_of(int device) const {  // The device's number in its domain.
     return place_[static_cast<std::size_t>(device)];
   }
   Seconds inside_latency() const { return inside_latency_; }
   Seconds across_latency() const { return across_latency_; }
   bool switched() const { return switched_; }
 
-  // What n members have between them, r of them in each domain: sizes and latencies, as algorithms
-  // need them for their rounds.
+  // The size, domains and latencies of a group of these members, as algorithms need them for their
+  // rounds. Its ranks_per_domain divides the members of every run in one domain.
   GroupLinks links_of(std::span<const std::int32_t> members) const;
 
-  // Appends the links of a transfer, as make() was told, one occurring twice where it is passed
-  // twice. Requires: links_of(members).ranks_per_domain.
+  // Appends the links of a transfer: all, or those that can be full, as make() was told. A link
+  // that the transfer passes twice occurs twice. Requires: ranks_per_domain is that of
+  // links_of(members).
   void append_way(std::span<const std::int32_t> members, int ranks_per_domain,
                   const TransferRound& round, const Transfer& transfer, std::vector<LinkUse>& uses);
 
-  // Appends what `other` uses for transfers for which `members` use `known`. False: that cannot be
-  // told without its ways. It can where its members have the same places in domains with the same
-  // links, one for each domain of `members`, and nothing is on the way between them.
+  // Given the links `known` that transfers between `members` use, appends those that the same
+  // transfers between `other` use. Returns false if that needs the routes: it works where the two
+  // groups' members have the same places in domains with the same links, one domain for one, and no
+  // link between switches can be full.
   bool append_alike(std::span<const std::int32_t> members, std::span<const LinkUse> known,
                     std::span<const std::int32_t> other, std::vector<LinkUse>& uses);
 
@@ -74,21 +76,21 @@ class Fabric {
     std::int32_t link = 0;
   };
   static constexpr std::int32_t kNoLink = -1;
-  // A way out of a domain: from a device, over the PCIe root where it hangs on one, to a NIC and on
-  // to the switch behind it. Links outwards; those back are their neighbours (link ^ 1).
+  // A way out of a domain: from a device, over its PCIe root if it has one, to a NIC and the switch
+  // behind it. Links lead outwards; those back are link ^ 1.
   struct Port {
     std::uint32_t nic = 0;
     std::int32_t to_root = kNoLink, to_nic = kNoLink, to_switch = kNoLink;
   };
-  // What a device hangs on.
+  // How a device is attached to its domain.
   struct Seat {
     std::uint32_t hub = 0;  // NVLink switch or PCIe root; Routes::kNone in a mesh
     std::int32_t to_hub = kNoLink;
-    bool at_root = false;  // of PCIe
+    bool at_root = false;  // attached to a PCIe root
     std::uint32_t first_port = 0, ports = 0;
   };
 
-  // Of a link among those of the domain that it begins or ends in.
+  // A link's number among those of the domain that it begins or ends in.
   struct Slot {
     int domain = kNobody;
     std::int32_t index = 0;
@@ -146,7 +148,7 @@ class Fabric {
   std::vector<Step> steps_;
   std::vector<BytesPerSecond> capacities_;
   std::vector<char> can_be_full_;  // by link
-  bool switches_can_fill_ = true;  // a link between two of them
+  bool switches_can_fill_ = true;  // whether any link between two switches can be full
   std::vector<Seat> seats_;        // of each device
   std::vector<Port> ports_;
   std::vector<int> domain_;          // of each device
@@ -157,14 +159,15 @@ class Fabric {
   bool rails_ = false;
   bool switched_ = true;
   Routes routes_;
-  // Once asked for: of each link; the links of all domains, and where those of each begin; domains
-  // with the same links have one kind.
+  // For append_alike, once it was called: the slot of each link; the links of all domains and where
+  // each domain's begin; the kind of each domain, the same for domains with the same links.
   std::vector<Slot> slots_;
   std::vector<std::int32_t> slot_links_;
   std::vector<std::size_t> first_slot_;
   std::vector<int> domain_kind_;
   // Scratch.
-  std::vector<int> taken_by_, takes_;  // of each domain of a group: that of another, and back
+  // the domain of another group that takes a domain's place, and back
+  std::vector<int> taken_by_, takes_;
   std::vector<LinkUse> between_;
   std::vector<Port> out_, in_;
 };

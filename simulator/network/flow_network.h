@@ -1,10 +1,10 @@
-// Flows over links with max–min fair rates: no flow can go faster without a slower one on some full
-// link going slower still (Bertsekas & Gallager 1992, §6.5). Fluid: a flow moves its bytes at a
-// rate that changes only when flows begin or end.
+// Flows over links with max–min fair rates: no flow can go faster without slowing a flow on some
+// full link that is already no faster (Bertsekas & Gallager 1992, §6.5). Fluid: the rate of a flow
+// changes only when flows begin or end.
 //
 // Flows over the same links are one *path* with a count, so a thousand equal flows cost as much as
-// one. Only what a change can reach is computed again, once for all changes of one instant: the
-// paths joined by links that several of them use. A path alone on its links takes O(links).
+// one. Only paths that a change can reach, through links that several paths use, are computed
+// again, once for all changes of one instant. A path alone on its links takes O(links).
 #pragma once
 
 #include <compare>
@@ -25,25 +25,29 @@ class FlowNetwork {
   // Requires: positive capacities; `events` outlives the network.
   FlowNetwork(std::span<const BytesPerSecond> capacities, Events& events);
 
-  // Links that occur twice are added up. A path without links takes no time.
+  // Adds a path; the shares of a link that occurs several times are summed. A path without links
+  // takes no time.
   PathId add_path(std::span<const LinkUse> uses);
 
-  // A flow begins now; `token` comes back from finish().
+  // A flow begins now; finish() returns its `token` when it ends.
   void start(PathId path, Bytes bytes, std::uint32_t token);
-  // Before the clock moves: rates of all that began or ended now, and when the next flows end.
+  // Call before the clock moves: computes the rates after all changes of this instant, and when the
+  // next flows end.
   void settle();
-  // Of a transfer_ends event: appends the flows that are done to `tokens`; none when it is stale.
+  // Handles a transfer_ends event: appends the tokens of the flows that end; none if it is
+  // outdated.
   void finish(Event event, std::vector<std::uint32_t>& tokens);
 
-  // What flows that began have put on each link in all.
+  // The bytes of all flows begun so far, by link.
   std::vector<Bytes> carried() const;
 
-  // For tests and reports. Requires: settled.
+  // The rate of each flow of a path, for tests and reports. Requires: settle() since the last
+  // change.
   BytesPerSecond rate(PathId path) const;
 
  private:
   struct Target {
-    double progress = 0;  // of the path when the flow is done
+    double progress = 0;  // the path's progress at which the flow is done
     std::uint32_t token = 0;
     auto operator<=>(const Target&) const = default;
   };
@@ -56,12 +60,12 @@ class FlowNetwork {
     std::uint32_t first_use = 0, uses = 0;
     std::uint32_t version = 0;
     std::uint32_t visit = 0;
-    bool changed = false;  // flows began or ended: when the next one ends is open
-    bool open = false;     // while rates are computed: it has none yet
+    bool changed = false;  // flows began or ended, so the next end is to be computed
+    bool open = false;     // while rates are computed: not fixed yet
     double bytes = 0;      // of all its flows
     double alone = 0;      // rate of a single flow with all links to itself, bytes/ps
     double rate = 0;       // of each flow
-    double progress = 0;   // bytes moved by a flow that would have been there from the start
+    double progress = 0;   // bytes that a flow would have moved if it had been there from the start
     Picoseconds updated{0};
     std::vector<Target> targets;  // heap, the next to end in front
   };
@@ -72,7 +76,7 @@ class FlowNetwork {
   struct Link {
     double capacity = 0;  // bytes/ps
     std::uint32_t visit = 0;
-    std::vector<OnLink> paths;  // with flows
+    std::vector<OnLink> paths;  // the paths on it that have flows
     // While rates are computed:
     double left = 0, weight = 0;
     std::uint32_t open = 0;
@@ -98,12 +102,12 @@ class FlowNetwork {
   std::vector<PathId> changed_;
   std::vector<std::uint32_t> freed_links_;  // links that a path has left and others still use
   std::uint32_t visit_ = 0;
-  // The part of the network that is being computed.
+  // The part of the network whose rates are being computed.
   std::vector<PathId> reached_paths_;
   std::vector<std::uint32_t> reached_links_;
   struct Level {
     double rate = 0;
-    std::uint32_t index = 0;                    // of a reached link; beyond them, of a reached path
+    std::uint32_t index = 0;  // of a reached link; past the links, of a reached path
     bool operator<(const Level& other) const {  // the lowest in front of a heap
       return rate != other.rate ? rate > other.rate : index > other.index;
     }

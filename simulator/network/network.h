@@ -1,9 +1,10 @@
-// Collectives and messages on the links of the fabric, at one of two grains.
+// Plays collectives and messages on the links of the fabric, at one of two grains.
 //
-// *Collective*: a call is a row of phases (simulator/engine/phases.h), each one flow over all its
-// links; a folded graph is played at this grain only. *Message*: every transfer of every repeat of
-// every round is a flow of its own, followed by its latency. Alone, both take as long as the closed
-// forms of handbook §6; with other traffic links are shared (simulator/network/flow_network.h).
+// *Collective*: a call is a sequence of phases (simulator/engine/phases.h), each one flow over all
+// its links. A folded graph is played at this grain only. *Message*: every transfer of every repeat
+// of every round is a flow of its own, followed by its latency. Without other traffic both take as
+// long as the closed forms of handbook §6; with other traffic calls share the links
+// (simulator/network/flow_network.h).
 #pragma once
 
 #include <cstdint>
@@ -25,19 +26,20 @@ enum class NetworkGrain { collective, message };
 
 class Network {
  public:
-  // Fails where a call has no algorithm that its groups can run, and where a graph is folded whose
-  // groups are not alike. Requires: `graph` and `events` outlive the network; ranks are devices of
-  // the fabric.
+  // Fails where a group can run neither algorithm of a call, and where the copies of a folded group
+  // are not alike. Requires: `graph` and `events` outlive the network; ranks are devices of the
+  // fabric.
   static Expected<std::unique_ptr<Network>> make(const TaskGraph& graph, Fabric fabric,
                                                  NetworkGrain grain, Events& events);
 
-  // A call of a group begins now, with `load` times its bytes; `token` comes back from handle().
+  // A call of a group begins now, with `load` times its bytes; handle() returns its `token`.
   void start(std::int32_t group, std::int32_t call, double load, std::uint32_t token);
-  // Of a latency_ends or transfer_ends event: appends the calls that are done to `ended`.
+  // Handles a latency_ends or transfer_ends event: appends the tokens of the calls that end to
+  // `ended`.
   void handle(Event event, std::vector<std::uint32_t>& ended);
-  // Before the clock moves.
+  // Call before the clock moves, see FlowNetwork::settle().
   void settle() { flows_.settle(); }
-  // What went over each link that carried anything.
+  // The traffic of each link that carried anything.
   std::vector<LinkTraffic> traffic() const;
 
  private:
@@ -47,13 +49,13 @@ class Network {
   struct Flow {
     FlowNetwork::PathId path = 0;
     Bytes bytes;
-    std::int32_t from = 0, to = 0;  // members; of a phase none
+    std::int32_t from = 0, to = 0;  // member indices; unused for a phase
   };
   struct Round {
     int repeats = 1;
-    Picoseconds latency{0};  // of a phase before its flow, of a message after it
+    Picoseconds latency{0};  // before the flow of a phase, after the flow of a message
     std::vector<Flow> flows;
-    // Of each member, one after the other: its flows.
+    // The flows of each member, one member after the other, and where each member's begin.
     std::vector<std::uint32_t> first_of_member, of_member;
   };
   using Plan = std::vector<Round>;
@@ -64,10 +66,10 @@ class Network {
     std::uint32_t token = 0;
     double load = 1;
     std::size_t round = 0;
-    int left = 0;  // members that have repeats of this round to come
+    int left = 0;  // members that have repeats of this round left
     struct Member {
       int repeat = 0;
-      int flows = 0;  // of this repeat, that are not done
+      int flows = 0;  // flows of this repeat that are not done
     };
     std::vector<Member> members;
   };
