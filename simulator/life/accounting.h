@@ -1,4 +1,4 @@
-// Where the time of a run goes. Every nanosecond is booked once: the parts sum to the run.
+// Where the wall time of a run goes. Every nanosecond is booked once, so the parts sum to the run.
 #pragma once
 
 #include <array>
@@ -12,8 +12,8 @@
 namespace trainyard {
 
 enum class Spent {
-  useful,      // training that was never rolled back, as if at full speed
-  checkpoint,  // blocked by checkpoints
+  useful,      // training that was never rolled back, at full speed
+  checkpoint,  // training blocked by checkpoints
   lost,        // training that was rolled back
   detection,
   diagnosis,
@@ -23,7 +23,7 @@ enum class Spent {
   warming_up,
   waiting,  // for a node to be repaired
   maintenance,
-  degraded,  // by stragglers and missing replicas: what full speed would have saved
+  degraded,  // extra time for stragglers and missing nodes, over full speed
 };
 inline constexpr std::size_t kSpentKinds = 12;
 std::string_view name_of(Spent kind);
@@ -43,9 +43,9 @@ class Accounts {
 // One simulated run.
 struct Life {
   Accounts spent;
-  bool finished = false;           // all work done before the calendar's end
-  std::int64_t interruptions = 0;  // unexpected ones
-  std::int64_t planned = 0;        // maintenance, evictions, growing back
+  bool finished = false;           // all work was done before the calendar's end
+  std::int64_t interruptions = 0;  // failures, false alarms, corruption found
+  std::int64_t planned = 0;        // stops for maintenance, evictions, growing back
   std::int64_t nodes_lost = 0;
   std::int64_t checkpoints = 0;
 

@@ -1,6 +1,6 @@
-// What a run costs: device-hours, energy, carbon (handbook §11). Spares are paid and draw what a
-// waiting device draws; training, work done twice included, draws what the estimate says,
-// everything else what waiting does.
+// What a run costs: device-hours, energy, carbon (handbook §11). Spares are paid like other nodes
+// and draw the power of a waiting device. While the job trains, also work that it repeats, devices
+// draw what the estimate says; all other time they draw the power of waiting.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,8 @@ struct Bill {
   std::optional<Joules> energy;
 };
 
-// `step`: of the plan that was run on the cluster. Nothing is known of runs that were given up.
+// The mean bill of a campaign's runs. `step`: the estimate of the plan that was run on the cluster.
+// Empty where some runs were given up, because what they would have cost is not known.
 Bill bill_of(const Cluster& cluster, const Estimate& step, const LifeSettings& settings,
              const Campaign& campaign);
 

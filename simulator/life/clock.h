@@ -1,5 +1,5 @@
-// The clock of a whole run: integer nanoseconds, 73 years of range, so that the parts of a run sum
-// to its length exactly. A time is rounded once, when it is drawn or read.
+// The clock of a whole run: integer nanoseconds up to kNever, 73 years, so that the parts of a run
+// sum to its length exactly. A time is rounded once, when it is drawn or read.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace trainyard {
 
 using Nanoseconds = std::chrono::duration<std::int64_t, std::nano>;
 
-// Later than any run: two of them can be added.
+// Later than the end of any run. Two of them can be added without overflow.
 inline constexpr Nanoseconds kNever{std::int64_t{1} << 61};
 
 inline Nanoseconds to_nanoseconds(Seconds time) {

@@ -1,8 +1,9 @@
-// What happens to a run and when: independent streams of failures of devices, racks and leaf
-// switches (or a trace instead), false alarms, silent corruption, stragglers and maintenance
-// windows, merged by time. Exponential but for the devices', whose intervals may be Weibull for the
-// job as a whole (a renewal process in its steady state, as fitted to whole systems: failures are
-// as many a day at the beginning as later), and maintenance, which is periodic.
+// What disturbs a run, and when: independent streams of failures of devices, racks and leaf
+// switches (or a trace of failures instead), false alarms, silent corruption, stragglers and
+// maintenance windows, merged by time. Intervals are exponential, with two exceptions. Those
+// between device failures of the whole job may be Weibull, a renewal process in its steady state,
+// as fitted to whole systems: failures are as frequent at the beginning of the run as later.
+// Maintenance is periodic.
 #pragma once
 
 #include <cstdint>
@@ -19,22 +20,22 @@ enum class Trouble { failure, false_alarm, silent, straggler, maintenance };
 struct Disturbance {
   Trouble trouble = Trouble::failure;
   Nanoseconds at = kNever;
-  int nodes = 0;  // lost
+  int nodes = 0;  // nodes lost
 };
 
 class Failures {
  public:
-  // `settings` outlives it.
+  // Requires: `settings` outlives it.
   Failures(const LifeSettings& settings, std::uint64_t seed);
 
   Nanoseconds next_at() const { return next_at_; }
-  Disturbance take();         // the next one
-  double per_second() const;  // on average, those of a trace apart
+  Disturbance take();         // takes the next disturbance
+  double per_second() const;  // mean rate of all disturbances, without a trace's
 
-  // Of nodes, on average, those of a trace apart.
+  // Mean losses of nodes, without those of a trace.
   struct Losses {
-    double nodes = 0;          // a second
-    double squared_nodes = 0;  // … of one failure squared, a second
+    double nodes = 0;          // nodes lost a second
+    double squared_nodes = 0;  // sum over a second's failures of their nodes squared
     int most_at_once = 0;
   };
   Losses losses() const;
@@ -43,7 +44,7 @@ class Failures {
   struct Stream {
     Trouble trouble = Trouble::failure;
     double mean = 0;  // ns
-    int nodes = 0;    // −1: one, with the probability of hardware_share
+    int nodes = 0;    // lost; −1: one with probability hardware_share, else none
     bool periodic = false;
     double weibull_shape = 1;
     RandomStream random;
@@ -61,7 +62,7 @@ class Failures {
   const LifeSettings& settings_;
   std::uint64_t seed_;
   std::vector<Stream> streams_;
-  std::size_t next_ = 0;    // stream; streams_.size(): the trace
+  std::size_t next_ = 0;    // index of the stream; streams_.size(): the trace
   std::size_t traced_ = 0;  // entries of the trace that happened
   Nanoseconds next_at_ = kNever;
 };

@@ -1,11 +1,12 @@
-// The life of one run, event by event: it trains, checkpoints, is struck, recovers, until its work
-// is done or its calendar ends. The same settings and seed give the same life to the nanosecond.
+// Simulates the life of one run, event by event: it trains, takes checkpoints, is interrupted and
+// recovers, until its work is done or its calendar ends. The same settings and seed give the same
+// life to the nanosecond.
 //
-// Assumes that any failure stops the whole job, that work lost is done again at full price, and
-// that nodes are alike. A run without a calendar that gets on so slowly that it would take a
-// hundred times its work is given up as soon as that is sure. A straggler slows the whole job and
-// is evicted, with all others, once detected; a job that has shrunk grows back after a checkpoint
-// as soon as a node is repaired.
+// Assumes that any failure stops the whole job, that lost work is repeated at full price, and that
+// nodes are alike. A straggler slows the whole job; once detected it is evicted, which restarts the
+// job. A job that has shrunk grows back after a checkpoint as soon as a node is repaired. A run
+// without a calendar that would take a hundred times its work is given up as soon as that is almost
+// certain.
 #pragma once
 
 #include <atomic>
@@ -16,14 +17,14 @@
 
 namespace trainyard {
 
-// `interrupted` is asked at every event: once it is true the life ends, unfinished.
+// Once `*interrupted` is true the life ends, unfinished; it is checked at every event.
 Life live(const LifeSettings& settings, std::uint64_t seed,
           const std::atomic<bool>* interrupted = nullptr);
 
-// Checkpoints and, in the time after which it is given up, disturbances of such a run: what
-// simulating it costs at most, nearly.
+// About the most events that simulating one run takes: its checkpoints, and the disturbances until
+// its calendar ends or, without one, until it would be given up.
 double expected_events(const LifeSettings& settings);
-// With more of them, one run takes longer than anyone waits.
+// A run of more events takes longer to simulate than anyone waits.
 inline constexpr double kMostEvents = 1e8;
 
 }  // namespace trainyard

@@ -1,5 +1,5 @@
-// What the life of a run is simulated from: the job's extent, and reliability and checkpoints with
-// everything derived that a plan and a cluster decide.
+// What the life of a run is simulated from: the size of the job, its reliability, and its
+// checkpoints with everything that the plan and the cluster decide.
 #pragma once
 
 #include <optional>
@@ -9,38 +9,39 @@
 
 namespace trainyard {
 
-// What the job does with another plan on fewer nodes.
+// Another plan, on fewer nodes, that the job can change to.
 struct Replan {
   int nodes = 0;
-  double speed = 0;  // of the whole job's
+  double speed = 0;  // relative to the whole job
 };
 
 struct LifeSettings {
-  Seconds work;                  // the run without any loss
-  std::optional<Seconds> limit;  // the calendar ends here
+  Seconds work;                  // the length of the run without any loss
+  std::optional<Seconds> limit;  // the end of the calendar; none: until the work is done
   int devices = 1, nodes = 1, devices_per_node = 1;
-  int replicas = 1;  // data-parallel: what the job may shrink by
+  int replicas = 1;  // data-parallel replicas; the job may shrink by whole ones
   int nodes_per_leaf = 32;
   int spares = 0;
   Reliability reliability;
-  std::vector<Replan> replans;  // fewer nodes first; of ElasticPolicy::replan
+  std::vector<Replan> replans;  // in order of nodes; for ElasticPolicy::replan
 
   CheckpointMode mode = CheckpointMode::asynchronous;
-  Seconds step;                 // a checkpoint comes after one
-  Seconds interval;             // of training between two checkpoints
-  Seconds copy;                 // what an asynchronous checkpoint blocks
-  std::vector<TierCost> tiers;  // one at least
+  Seconds step;                 // time of a training step, the shortest interval
+  Seconds interval;             // training between two checkpoints
+  Seconds copy;                 // how long an asynchronous checkpoint blocks training
+  std::vector<TierCost> tiers;  // at least one
   double interference = 0;
   std::optional<Incremental> incremental;
-  int keep = 0;  // 0: all
+  int keep = 0;  // checkpoints kept in each tier; 0: all
   double load_failure = 0;
   Seconds validation;
 };
 
-// Speed of the job without so many nodes, as a share of the whole job's; 0: it has to wait.
+// The speed of the job without so many nodes, relative to the whole job; 0: it has to wait.
 double speed_without(const LifeSettings& settings, int nodes);
 
-// The interval is the one asked for, else Daly's; at least a step, which takes `step`.
+// The settings of a plan's run, whose `work` and `limit` the caller sets. The checkpoint interval
+// is the one asked for, else Daly's, and at least one step, which takes `step`.
 LifeSettings life_settings(const PreparedJob& job, const Plan& plan, Seconds step,
                            const Reliability& reliability, const Checkpointing& checkpointing);
 

@@ -1,6 +1,6 @@
-// What to choose, found by simulating it: the checkpoint interval of the best goodput, and the
-// number of spares that trains the most work a node-hour. All candidates live through the same
-// failures (common random numbers), so that they differ by the choice alone.
+// Tunes two choices by simulation: the checkpoint interval of the best goodput, and the number of
+// spares with the most work for each paid node-hour. All candidates live through the same failures
+// (common random numbers), so that they differ by the choice alone.
 #pragma once
 
 #include <optional>
@@ -13,9 +13,10 @@ struct BestInterval {
   Seconds interval;
   double goodput = 0;
 };
-// Of the interval of the settings and of around · 2^(k/4) that are no shorter than a step: to
-// either side until eight in a row, a factor of four, are no better. `around`: where the closed
-// form has its best. Nothing when interrupted, or where no interval gets the job anywhere.
+// The best of the settings' interval and of around · 2^(k/4), k = 0, ±1, ±2, …, no shorter than a
+// step and no longer than the work. In each direction the search stops after eight candidates in a
+// row (a factor of four) without a gain. `around`: the optimum of the closed form. None when
+// interrupted, or where no interval makes progress.
 std::optional<BestInterval> best_interval(LifeSettings settings, Seconds around,
                                           CampaignOptions options);
 
@@ -23,9 +24,9 @@ struct BestSpares {
   int spares = 0;
   double goodput = 0;
 };
-// Of the spares of the settings and of the ladder 0, 1, 2, 3, 4, 6, 8, 12, … up to as many as are
-// ever in repair at once, spares paid like nodes at work. Nothing when interrupted, or where no
-// number gets the job anywhere.
+// The best of the settings' number of spares and of 0, 1, 2, 3, 4, 6, 8, 12, … up to the most nodes
+// that are ever in repair at once, by goodput / (nodes + spares): spares are paid like nodes at
+// work. None when interrupted, or where no number makes progress.
 std::optional<BestSpares> best_spares(LifeSettings settings, CampaignOptions options);
 
 }  // namespace trainyard
