@@ -1,5 +1,5 @@
-// Two steps, simulated or measured, operation by operation: what takes longer in the second one,
-// and on which stage.
+// Compares two steps, simulated or measured, operation by operation: what takes longer in the
+// second one, and on which stage.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace trainyard {
 
-// All tasks of one stage's slowest rank that do the same, whatever the layer and the micro-batch.
-// A receive or a collective takes from when its rank is ready for it: waiting for others shows.
+// All tasks of the same operation on a stage's slowest rank, whatever their layer and micro-batch.
+// A receive or a collective counts from when its rank is ready for it, so it includes waiting.
 struct OperationTime {
   int stage = 0;
   std::string operation;
@@ -19,10 +19,10 @@ struct OperationTime {
   Seconds time;
 };
 
-// As the program names its operations, or by what can be told from the names of kernels ("gemm",
+// How operations are named: as in the program, or by the class that kernel names reveal ("gemm",
 // "attention backward"; scenarios/interchange/kineto.h).
 enum class OperationNames { program, kernels };
-// The latter name of one task.
+// The class of a task's kernel, for OperationNames::kernels.
 std::string_view kernel_class(const StepTask& task);
 std::vector<OperationTime> operation_times(const StepSimulation& simulation, OperationNames names);
 
@@ -34,7 +34,7 @@ struct OperationDifference {
   Seconds longer() const { return after - before; }
 };
 
-// The largest differences first; stages that only one of the two has are compared with nothing.
+// The largest differences first. A stage or operation that only one step has is compared with zero.
 std::vector<OperationDifference> compare(const std::vector<OperationTime>& before,
                                          const std::vector<OperationTime>& after);
 std::vector<OperationDifference> compare(const StepSimulation& before, const StepSimulation& after);

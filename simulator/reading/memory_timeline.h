@@ -1,6 +1,6 @@
-// Memory of one rank over time, read off the buffers of its task list and the times of its tasks.
-// A buffer is taken when the task that allocates it starts and given back when the task that frees
-// it ends; at one instant, what is given back can be taken again.
+// The memory of one rank over time, from the buffers of its task list and the times of its tasks. A
+// buffer is allocated when one task starts and freed when another one ends; memory that is freed at
+// an instant can be allocated again at the same instant.
 #pragma once
 
 #include <span>
@@ -19,13 +19,13 @@ struct MemoryPoint {
 };
 
 struct MemoryTimeline {
-  std::vector<MemoryPoint> points;  // by time, where it changes; the first at zero
-  MemoryPoint peak;                 // the first time of it
-  std::vector<Bytes> at_peak;       // by owner
+  std::vector<MemoryPoint> points;  // in order of time, at each change; the first at time 0
+  MemoryPoint peak;                 // the largest; the earliest if there are several
+  std::vector<Bytes> at_peak;       // bytes of each Buffer::owner at the peak
   int owner = -1;                   // who holds most at the peak; −1: nobody holds anything
 };
 
-// O(b log b) for b buffers. Requires: times of the list's tasks.
+// O(b log b) for b buffers. Requires: `times` are those of the list's tasks.
 MemoryTimeline memory_timeline(const TaskList& list, std::span<const TaskTimes> times);
 
 }  // namespace trainyard

@@ -1,5 +1,5 @@
-// Times of tasks by what they do, whatever the layer and the micro-batch. Summed in whole
-// picoseconds, so that the order of operations in memory does not show in the last digit.
+// Sums the times of tasks by operation, whatever the layer and the micro-batch. Sums are in whole
+// picoseconds, so that they do not depend on the order in which operations lie in memory.
 #pragma once
 
 #include <map>
@@ -17,9 +17,10 @@ struct OperationSum {
 
 class OperationSums {
  public:
-  // `task` outlives the sums.
+  // Requires: `task` outlives the sums.
   void add(const StepTask& task, Picoseconds time);
-  // A name is made once for all tasks of an operation; operations of one name are one sum.
+  // The sums by name: `name_of` is called once for each operation, and operations of the same name
+  // are added up.
   using Namer = std::string (*)(const StepTask& task);
   std::map<std::string, OperationSum> by_name(Namer name_of) const;
 
