@@ -1,6 +1,6 @@
-// A document as a form: a row for every key that its table of fields allows, with what stands there
-// now. Generated from scenarios/fields/, as reader, schema and documentation are; free of JSON, so
-// that a window can show it.
+// A document as a form: a row for every key that its table of fields allows, with its present
+// value. Generated from scenarios/fields/, like the reader, the schema and the documentation. Has
+// no JSON type in its interface, so that a window can show it.
 #pragma once
 
 #include <string>
@@ -12,41 +12,42 @@
 namespace trainyard {
 
 enum class FormEditor {
-  section,    // keys of its own follow
-  text,       // a line
+  section,    // an object; rows of its keys follow
+  text,       // one line of text
   quantity,   // a number and a unit
-  number,     // whole or not
+  number,     // a number without a unit
   flag,       // true or false
   choice,     // one of `choices`
-  reference,  // a name of the catalog, or a path to a document
-  path,       // to a file of another format
+  reference,  // a catalog name, or a path to a document
+  path,       // a path to a file of another format
   json,       // anything else, as JSON; a list may be typed with commas alone
 };
 
 struct FormRow {
   std::string pointer;  // JSON pointer
   std::string key;
-  int parent = -1;  // the row of its section; −1: a key of the document
+  int parent = -1;  // row of the section that has the key; −1: the document itself
   FormEditor editor = FormEditor::text;
-  std::string doc;      // what it means
-  std::string absent;   // what its absence means; empty: nothing can be said
-  std::string allowed;  // in words
+  std::string doc;      // what the key means
+  std::string absent;   // what its absence means; empty: not stated
+  std::string allowed;  // allowed values, in words
   bool required = false;
   bool present = false;
-  std::string value;  // as it would be typed; empty when absent
+  std::string value;  // as one would type it; empty if absent
   std::vector<std::string> choices;
-  std::string catalog;  // reference: the kind of document
+  std::string catalog;  // for references: the kind of document
 };
 
 struct Form {
-  std::string kind;  // of the document
+  std::string kind;  // kind of the document
   std::vector<FormRow> rows;
 };
 
-// Requires no valid document, only JSON with a known "trainyard" tag.
+// The form of a document. Fails unless the text is JSON with a known "trainyard" tag; the document
+// need not be valid.
 Expected<Form> form_of(std::string_view text);
 
-// What was typed into a row, as JSON.
+// What was typed into a row, as JSON text.
 std::string json_of_typed(const FormRow& row, std::string_view typed);
 
 }  // namespace trainyard

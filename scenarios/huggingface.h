@@ -1,5 +1,5 @@
-// Reads a Hugging Face config.json: any dense, MoE or MLA decoder; of a vision-language config the
-// text tower. What the config does not say is assumed, and every assumption is reported.
+// Reads a Hugging Face config.json of any dense, MoE or MLA decoder; of a vision-language config it
+// reads the text tower. What the config does not say is assumed, and every assumption is reported.
 #pragma once
 
 #include <filesystem>
@@ -14,14 +14,14 @@ namespace trainyard {
 
 struct ImportedModel {
   Transformer model;
-  // One line each; empty: the config said everything. What the network has beyond
-  // parameter_count(model), learned positions aside, or has not, is among them: norms, gates and
-  // biases that a Transformer has no place for.
+  // One line each; empty: the config said everything. Also tells how the network's parameters
+  // differ from parameter_count(model), learned positions aside: norms, gates and biases that a
+  // Transformer does not represent.
   std::vector<std::string> assumptions;
 };
 
 Expected<ImportedModel> read_huggingface(const std::filesystem::path& file);
-// The same from text; `name` is what error lines call it.
+// The same from text; errors call it `name`.
 Expected<ImportedModel> parse_huggingface(std::string_view text, const std::string& name);
 
 }  // namespace trainyard

@@ -1,4 +1,4 @@
-// Keys of a scenario's `planner` section one at a time, as a command line gives them.
+// Single keys of a scenario's `planner` section, as options of a command line give them.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@
 
 namespace trainyard {
 
-// Those that are keys of a plan too: no sizes, no deadline.
+// The keys that a plan has too; sizes and the deadline, for example, are not among them.
 std::vector<std::string> planner_keys_of_plan();
 
-// `keys` with one of these saying `value`, JSON or text without quotes, instead of what it said.
-// An error has `name` as its document.
+// `keys` with `key` set to `value` (JSON, or text without quotes). Errors name `name` as the
+// document.
 Expected<PlannerKeys> with_planner_key(const PlannerKeys& keys, const std::string& key,
                                        std::string_view value, const std::string& name);
 

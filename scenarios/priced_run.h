@@ -1,5 +1,5 @@
-// Published runs as validation takes them: read, priced, and predicted once more by parameters that
-// were fitted without their source. A source is a file.
+// Published runs for validation: read, priced, and predicted once more with parameters that were
+// fitted without any run of the same source. A source is a file.
 #pragma once
 
 #include <functional>
@@ -15,14 +15,14 @@ namespace trainyard {
 
 struct PricedRun {
   ValidationRow row;
-  std::optional<MeasuredRun> run;  // absent: not priced, or no step time was measured
+  std::optional<MeasuredRun> run;  // absent: not priced, or without a measured step time
 };
 
-// With the plan of the scenario; one that is absent or illegal leaves the reason in the row's note.
+// Prices the scenario with its plan. If the plan is absent or illegal, the row's note says so.
 PricedRun priced_run(const std::string& file, const Scenario& scenario);
 
-// Fills `held_out` of every row that has a run; returns the intervals that the residuals give each
-// stack. `progress` is told the share that is done. Requires: one run at least.
+// Fills `held_out` of every row that has a run. Returns for each stack the interval that the
+// residuals give. `progress` gets the share done. Requires: at least one run.
 std::vector<IntervalFit> hold_out_sources(std::vector<PricedRun>& runs,
                                           const std::function<void(double)>& progress = {});
 

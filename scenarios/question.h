@@ -1,5 +1,5 @@
-// A scenario that is ready to be priced, and what a document leaves to be decided: the plan with
-// its defaults, what the planner may choose, how long a run is.
+// A scenario that is ready to be priced, and what remains to be decided from its document: the
+// complete plan, what the planner may choose, the length of a run.
 #pragma once
 
 #include <filesystem>
@@ -18,24 +18,25 @@ struct Question {
   PreparedJob job;
 };
 
-// Groups of unlike nodes are refused where only like ones are known.
+// Whether groups of unlike nodes are refused or accepted.
 enum class NodeKinds { alike, any };
 Expected<Question> read_question(const std::filesystem::path& file,
                                  NodeKinds nodes = NodeKinds::alike);
 
-// The plan that the scenario asks for, complete, with schedule and recompute `auto` decided.
+// The scenario's plan, completed, with schedule and recompute `auto` decided.
 Expected<Plan> requested_plan(const Scenario& scenario, const PreparedJob& job);
 
-// The planner's options for a scenario: its `planner` section, and the keys of its plan, if it has
-// one, that are not searched.
+// The planner's options for a scenario: its `planner` section and, if it has a plan, those of the
+// plan's keys that are not searched.
 SearchOptions search_options(const Scenario& scenario);
 
-// The settings of a run's life that `run` and the estimate add to the plan's.
+// The settings of a run's life: those of the candidate's plan, with the length of the run from the
+// scenario and, where the job replans on fewer nodes, the best plans for them.
 Expected<LifeSettings> settings_of_run(const Scenario& scenario, const PreparedJob& job,
                                        const Candidate& candidate);
 
-// Of groups of unlike nodes: the job, what its section, failures and checkpoints make of a search;
-// and the settings with the best plans for what is left of a group.
+// The same for groups of unlike nodes: the job, the options of its search, and the settings of a
+// run's life, with the best plans for the nodes that may be left.
 GroupedJob grouped_job(const Scenario& scenario);
 GroupSearchOptions group_options(const Scenario& scenario);
 Expected<LifeSettings> settings_of_run(const Scenario& scenario, const GroupedJob& job,

@@ -1,4 +1,5 @@
-// A scenario that is being edited: the text is at hand, the file need not be saved or even exist.
+// A scenario that is being edited: read from its text, while the file need not be saved or even
+// exist.
 #pragma once
 
 #include <filesystem>
@@ -12,13 +13,13 @@ namespace trainyard {
 struct Question;
 struct Scenario;
 
-// As read_scenario and read_question of the document at `file`: paths are relative to it, and error
-// lines name it.
+// Like read_scenario and read_question for a document at `file` with this text: relative paths
+// start from there, and errors name it.
 Expected<Scenario> parse_scenario_at(std::string_view text, const std::filesystem::path& file);
 Expected<Question> question_of(std::string_view text, const std::filesystem::path& file);
 
-// The document `text` of `file` as one at `destination` must write it: references by a relative
-// path lead where they did.
+// The document `text` at `file`, rewritten for a place at `destination`: relative references still
+// lead to the same files.
 Expected<std::string> scenario_at(std::string_view text, const std::filesystem::path& file,
                                   const std::filesystem::path& destination);
 

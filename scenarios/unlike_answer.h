@@ -1,8 +1,8 @@
-// What a job does on groups of unlike nodes by its own plan or the best of all ways, in the form
-// that a sweep's point, the life of a run and a comparison take from an estimate.
+// The answer for a job on groups of unlike nodes, by its own plan or by the best one found, in the
+// same form as an estimate, so that sweeps, lives of runs and comparisons can use it.
 //
-// Assumes what planner/heterogeneous/value.h does of a job on several groups. Parts of the step are
-// not told: groups have their own.
+// Assumes the same as planner/heterogeneous/value.h about a job on several groups. There is no
+// breakdown of the step, because each group has its own.
 #pragma once
 
 #include <optional>
@@ -17,23 +17,24 @@ namespace trainyard {
 
 struct UnlikeAnswer {
   GroupedPlan best;
-  PreparedJob stand_in;  // as many like nodes, at the groups' price and power on average
-  Candidate candidate;   // on it: the whole job's rates, memory and bill; no breakdown, no stages
+  PreparedJob stand_in;  // as many devices in like nodes, at the groups' mean price and power
+  Candidate candidate;   // rates, memory and bill of the whole job; no breakdown, no stages
 };
 
-// `settings`: the plan, failures and checkpoints of the question; `options`: group_options of it
-// (scenarios/question.h), with what the caller adds. Error: its plan does not say which groups have
-// what, or is not legal on them; or none fits.
+// Prices the plan of `settings` if it has one, else searches the best. `settings`: the scenario
+// with plan, failures and checkpoints; `options`: its group_options (scenarios/question.h), perhaps
+// extended. Fails if the plan does not say which groups have what or is not legal, or if no plan
+// fits.
 Expected<UnlikeAnswer> answer_of_groups(const GroupedJob& job, const Scenario& settings,
                                         const GroupSearchOptions& options);
 
-// The best plans for the nodes that may be left, where the job is to be planned anew: those that
-// failed are of the group whose loss costs more.
+// For each number of nodes that may be left, the speed of the best plan for them. The nodes that
+// fail are taken from the group whose loss costs more time.
 std::vector<Replan> replans_of_groups(const GroupedJob& job, const Scenario& settings,
                                       const UnlikeAnswer& answer,
                                       const std::vector<int>& nodes_left);
 
-// Why something is not for groups of unlike nodes; and a plan of their own.
+// Errors: something that groups of unlike nodes do not support; a plan that is given for them.
 Error not_for_groups(std::string_view where, std::string_view found, std::string_view allowed);
 Error plan_of_groups();
 
