@@ -1,5 +1,5 @@
-// The sections of every kind of document: each is one table of fields, defined in the file of its
-// name. A section that can be a document of its own has the name of that document's kind.
+// The sections of all kinds of documents: each is a table of fields, defined in the file of its
+// name. A section that can be a document of its own has the name of that kind.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ namespace trainyard {
 
 struct SweepDocument;  // scenarios/sweep/sweep_document.h
 
-// A node as its maker sells it: devices, the links among them, and its NICs.
+// A node as it is sold: devices, the links among them, and its NICs.
 struct Node {
   std::string name;
   std::string source;
@@ -33,21 +33,21 @@ struct Node {
   IntraNode intra;
   int nics = 0;
   BytesPerSecond nic_bandwidth;
-  int nvlink_domain = 0;  // devices; 0: those of the node
+  int nvlink_domain = 0;  // devices of an NVLink domain; 0: those of the node
   std::optional<Bytes> host_memory;
   BytesPerSecond host_memory_bandwidth = Cluster{}.host_memory_bandwidth;
   BytesPerSecond nvme_bandwidth = Cluster{}.nvme_bandwidth;
 };
 
-// What a fabric's figures were fitted to: collectives over whole nodes of this kind, in the rows of
-// one source, by one algorithm where it is known.
+// The measurements that a fabric's figures were fitted to: collectives over whole nodes of this
+// kind, in the rows of one source, by one algorithm if it is known.
 struct FabricMeasured {
   Node node;
   std::string source;
   std::string algorithm;
 };
 
-// What connects the nodes, where it is not the default. An absent figure is the node's own.
+// What connects the nodes, if it is not the default. A figure that is absent is the node's own.
 struct FabricDocument {
   std::string name;
   std::string source;
@@ -57,7 +57,8 @@ struct FabricDocument {
 
 Cluster cluster_of(const Node& node, int nodes, const InterNode& inter);
 
-// A pass list as a document writes it: for every stage its passes in order, "F0", "F3.1+B2.0".
+// A pass list as a document writes it: for every stage its passes in order, such as "F0" or
+// "F3.1+B2.0".
 struct PassTable {
   std::string name;
   int stages = 0, virtual_stages = 1, microbatches = 0;
@@ -93,31 +94,35 @@ const Section<StepConditions>& simulation_section();
 // Parts that two sections share.
 const Section<IntraNode>& intra_node_section();
 std::vector<Field<InterNode>> inter_node_fields();
-// What fields alone cannot say: keys that do not go with the kind of fabric.
+// Fails where `inter` has keys that do not go with its kind of fabric; fields alone cannot say
+// this.
 Expected<void> check_keys_of_kind(const InterNode& inter, const Place& place);
 
-// What backward computes again, `plan.recompute`; the shape of one stage's.
+// `plan.recompute`, what the backward pass computes again, for the plan or for one stage: how it is
+// read and written, and its shape for a stage.
 Expected<void> read_recompute(const Json& value, PlanRequest& plan, const Place& place);
 Json recompute_value(const PlanRequest& plan);
 Json recompute_value(const RecomputeChoice& choice);
 Shape stage_recompute_shape();
 
-// Sizes that a cluster and a planner section may have; `place` holds their `nodes`.
+// Checks that `cluster` has a size that its kind allows; `place` is the section that has `nodes`,
+// of a cluster or of the planner.
 Expected<void> check_size(const Cluster& cluster, const Place& place);
-// A plan with ZeRO on a stack that has none runs on the one that the stack names (`zero_stack`).
+// A plan with ZeRO on a stack without it: changes to the stack that this stack names
+// (`zero_stack`).
 Expected<void> choose_zero_stack(Scenario& scenario, const Place& place);
-// The sizes of the planner section, when all else is read.
+// Checks the sizes of the planner section; call once everything else is read.
 Expected<void> check_sizes(const Scenario& scenario, const Place& place);
 
-// The config at `path`, as the document at `place` means it.
+// Imports the Hugging Face config at `path`, which is relative to the document of `place`.
 Expected<ImportedModel> import_huggingface(const std::string& path, const Place& place);
 
-// The schedule that a table means; played, so that it is one.
+// The schedule of a pass table; fails unless it can be played.
 Expected<std::shared_ptr<const ListedSchedule>> schedule_of(const PassTable& table,
                                                             const Place& place);
 PassTable pass_table_of(const ListedSchedule& schedule);
 
-// Fills the defaults that depend on other fields and refuses networks that cannot be.
+// Fills the defaults that depend on other fields, and refuses impossible networks.
 Expected<void> complete(Transformer& model, const Place& place);
 
 }  // namespace trainyard

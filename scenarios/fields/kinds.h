@@ -1,4 +1,4 @@
-// The kinds of documents and their sections, for what is generated from all of them.
+// The kinds of documents and their sections, for everything that is generated from all of them.
 #pragma once
 
 #include <span>
@@ -15,7 +15,7 @@ struct DocumentKind {
 };
 std::span<const DocumentKind> kinds();
 
-// The sections that `section`'s fields lead to, itself not counted, each once, in order of first
+// All sections that the fields of `section` lead to, without itself, each once, in order of first
 // mention.
 std::vector<const SectionSpec*> parts_of(const SectionSpec& section);
 

@@ -1,5 +1,5 @@
-// Where in which document a value stands: for the one line of an error, for paths relative to the
-// document, and for cycles among references.
+// The place of a value: which document, and where in it. Used for the one line of an error, for
+// paths relative to the document, and to find cycles of references.
 #pragma once
 
 #include <filesystem>

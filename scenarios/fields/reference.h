@@ -1,5 +1,6 @@
-// References between documents: a string where an object may stand is the name of a catalog entry
-// or a path, absolute or relative to the document. Cycles are refused with their chain.
+// References between documents: where an object may stand, a string is the name of a catalog entry
+// or a path, absolute or relative to the document. A cycle of references is an error that names its
+// chain.
 #pragma once
 
 #include <map>
@@ -12,36 +13,39 @@
 
 namespace trainyard {
 
-// A document whose tag was checked and taken off; not moved once opened (places point at it).
+// A document whose tag was checked and taken off. It does not move once opened, because places
+// point at it.
 struct OpenDocument {
   Document document;
   Json value;
-  std::string text;  // that was read: the file may be another by now
+  std::string text;  // as it was read, since the file may change
 
   Place root() const { return {&document, ""}; }
 };
 
-// The first document of a chain of references; its tag is still on.
+// Opens the first document of a chain of references; its tag is still on.
 Expected<std::unique_ptr<OpenDocument>> open_file(const std::filesystem::path& file);
 
-// Takes the tag `"trainyard": "<kind>/1"` off an object, or says that it is not there.
+// Takes the tag `"trainyard": "<kind>/1"` off an object; fails if it is not there.
 Expected<void> take_tag(Json& value, std::string_view kind, const Place& place);
 
-// The text of a file at `path`, absolute or relative to the document of `place`, and its document.
+// The text of the file at `path`, absolute or relative to the document of `place`, and the document
+// that it is.
 struct OpenText {
   Document document;
   std::string text;
 };
 Expected<OpenText> open_text(const std::string& path, const Place& place);
 
-// A JSON file of another format.
+// Opens a JSON file of another format.
 Expected<std::unique_ptr<OpenDocument>> open_path(const std::string& path, const Place& place);
 
-// Requires: `text` passed the check of a ReferenceShape of that kind.
+// Opens the document that `text` refers to. Requires: `text` passed the check of a ReferenceShape
+// of that kind.
 Expected<std::unique_ptr<OpenDocument>> open_reference(std::string_view kind,
                                                        const std::string& text, const Place& place);
 
-// A document of that kind that is yet to be written to `file`.
+// A document of that kind that is to be written to `file`, opened from its text.
 Expected<std::unique_ptr<OpenDocument>> open_written(std::string_view kind, const std::string& text,
                                                      const std::filesystem::path& file);
 
@@ -59,8 +63,8 @@ Expected<void> read_document(const Section<S>& section, const std::string& text,
   return section.read(document.value, target, document.root());
 }
 
-// The catalog is a constant: each of its documents is read once and then known, which is what lets
-// a sweep read a scenario for every point. Requires: is_in_catalog.
+// Reads a catalog document once and keeps the value, because the catalog never changes; that lets a
+// sweep read a scenario for every point. Requires: is_in_catalog.
 template <typename S>
 Expected<S> from_catalog(const Section<S>& section, const std::string& name) {
   static std::mutex mutex;
@@ -78,7 +82,7 @@ Expected<S> from_catalog(const Section<S>& section, const std::string& name) {
 
 }  // namespace detail
 
-// A value of a section, from a reference or from the object itself.
+// Reads a value of a section, from a reference or from the object itself.
 template <typename S>
 Expected<void> read_reference(const Section<S>& section, const Json& value, S& target,
                               const Place& place) {
@@ -92,16 +96,16 @@ Expected<void> read_reference(const Section<S>& section, const Json& value, S& t
   return detail::read_document(section, text, target, place);
 }
 
-// A document that the command line names.
+// A document that was named on the command line.
 template <typename S>
 struct NamedDocument {
-  S content;         // named as it was asked for where it has no name of its own
-  Json value;        // as it was written, its tag taken off
-  std::string file;  // as error lines name it
+  S content;         // its name is the reference if it has none
+  Json value;        // as written, without its tag
+  std::string file;  // as errors name it
 };
 
-// A catalog name, or a path relative to the working folder. `asker` is whose value `reference` is
-// ("--device"), for the error line.
+// Reads a document by its catalog name or a path relative to the working folder. `asker` is the
+// option that gave `reference` ("--device"); errors name it.
 template <typename S>
 Expected<NamedDocument<S>> read_named(const Section<S>& section, const std::string& reference,
                                       std::string_view asker) {
@@ -119,8 +123,7 @@ Expected<NamedDocument<S>> read_named(const Section<S>& section, const std::stri
   return named;
 }
 
-// Whether `text`, which is to be written to `file`, reads as a document of `section`; the error
-// says where it does not.
+// Checks that `text`, which is to be written to `file`, reads as a document of `section`.
 template <typename S>
 Expected<void> check_written(const Section<S>& section, const std::string& text,
                              const std::filesystem::path& file) {

@@ -1,5 +1,5 @@
-// A smooth correction of a closed form (model/residual_grid.h) as a part of a document. A value
-// with no correction has no key.
+// A smooth correction of a closed form (model/residual_grid.h) as a part of a document. Without a
+// correction the key is absent.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace trainyard {
 
 const Section<ResidualGrid>& residual_section();
 
-// `axes`: what the coordinates are, in words.
+// `axes`: what the coordinates mean, in words.
 template <typename T>
 Field<T> residual(std::string key, ResidualGrid T::*member, const std::string& axes) {
   return {{.key = std::move(key),

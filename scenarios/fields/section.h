@@ -22,20 +22,20 @@ struct Field {
   FieldSpec spec;
   // Requires: the value passed check(spec.shape).
   std::function<Expected<void>(const Json&, T&, const Place&)> read;
-  std::function<std::optional<Json>(const T&)> write;  // nothing: the key stays away
+  std::function<std::optional<Json>(const T&)> write;  // none: the key is not written
 
   Field required() && {
     spec.required = true;
     return std::move(*this);
   }
-  // What it means when the key is absent and no constant says it.
+  // What absence of the key means, where no constant default says it.
   Field absent(std::string meaning) && {
     spec.absent = std::move(meaning);
     return std::move(*this);
   }
 };
 
-// What to write: every key, or those that differ from their default.
+// Which keys to write: all, or those that differ from their default.
 enum class Keys { all, said };
 
 template <typename T>
@@ -69,7 +69,7 @@ class Section {
     return finish_ ? finish_(value, place) : Expected<void>{};
   }
 
-  // Reads back to `value`.
+  // Writes an object that reads back to `value`.
   Json write(const T& value, Keys keys = Keys::all) const {
     Json object = Json::object();
     for (const Field<T>& field : fields_) {
@@ -130,7 +130,8 @@ constexpr Dimension dimension_of<DollarsPerSecond>() {
   return Dimension::dollars_per_second;
 }
 
-// A field whose value converts one to one: `from` a checked Json, `to` a Json (nothing: absent).
+// A field whose value converts directly: `from` a checked Json, and `to` a Json (none: the key is
+// absent).
 template <typename T, typename M, typename From, typename To>
 Field<T> scalar(std::string key, M T::*member, Shape shape, std::string doc, From from, To to) {
   return {{.key = std::move(key), .shape = std::move(shape), .doc = std::move(doc)},
@@ -171,7 +172,7 @@ Field<T> count(std::string key, M T::*member, std::string doc, CountShape range 
       std::move(key), member, {range}, std::move(doc),
       [](const Json& value) { return static_cast<N>(value.get<double>()); },
       [range](N value) -> std::optional<Json> {
-        if (static_cast<double>(value) < range.least) return std::nullopt;  // 0: not said
+        if (static_cast<double>(value) < range.least) return std::nullopt;  // 0: absent
         return static_cast<std::int64_t>(value);
       });
 }
@@ -195,7 +196,7 @@ Field<T> flag(std::string key, M T::*member, std::string doc) {
       [](bool value) -> std::optional<Json> { return value; });
 }
 
-// Text, or the name of one thing among many.
+// Text, or the name of one of many things.
 template <typename T>
 Field<T> text(std::string key, std::string T::*member, std::string doc,
               Shape shape = {TextShape{}}) {
@@ -213,7 +214,7 @@ struct Named {
   E value;
 };
 
-// Of an enumeration's values, in their order.
+// Names of an enumeration's values, in the order of the values.
 template <typename E, std::size_t N>
 constexpr std::array<Named<E>, N> named(const std::array<std::string_view, N>& names) {
   std::array<Named<E>, N> all{};
@@ -234,18 +235,18 @@ Field<T> choice(std::string key, E T::*member,
       },
       [names](detail::PlainOf<E> value) -> std::optional<Json> {
         const auto found = std::ranges::find(names, value, &Named<detail::PlainOf<E>>::value);
-        if (found == names.end()) return std::nullopt;  // a value that stands for "not said"
+        if (found == names.end()) return std::nullopt;  // a value that means "absent"
         return std::string(found->name);
       });
 }
 
-// The specification of a section given by its accessor, as a shape needs it.
+// The specification of a section, given its accessor, in the form that shapes need.
 template <auto section>
 const SectionSpec& spec_of() {
   return section().spec();
 }
 
-// An object in its own section. The member may be optional.
+// A field that is an object of another section. The member may be optional.
 template <auto section, typename T, typename M>
 Field<T> object(std::string key, M T::*member, std::string doc) {
   return {
@@ -264,7 +265,7 @@ Field<T> object(std::string key, M T::*member, std::string doc) {
       }};
 }
 
-// A key for the reader of the document: checked, and not kept.
+// A key that is checked but not kept: a remark for readers of the document.
 template <typename T>
 Field<T> remark(std::string key, std::string doc, Shape shape = {TextShape{}}) {
   return Field<T>{{.key = std::move(key), .shape = std::move(shape), .doc = std::move(doc)},
@@ -278,14 +279,14 @@ const SectionSpec& sources_spec() {
   return spec;
 }
 
-// `sources`: for keys of the section, where their figures come from.
+// The key `sources`: for keys of the section, where their figures come from.
 template <auto section, typename T>
 Field<T> sources() {
   return remark<T>("sources", "where the figures of single keys come from",
                    {ObjectShape{&sources_spec<section>, {}}});
 }
 
-// A list whose entries are objects in their own section.
+// A list whose entries are objects of another section.
 template <auto section, typename T, typename Entry>
 Field<T> objects(std::string key, std::vector<Entry> T::*member, std::string doc) {
   return {{.key = std::move(key),

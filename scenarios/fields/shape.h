@@ -1,5 +1,6 @@
-// What a value of a document may look like. One description feeds four readers: `check` (and its
-// error line), the JSON Schema, the documentation and the forms of the GUI (scenarios/form.h).
+// The shape of a value: what it may look like in a document. One description serves `check` (and
+// its errors), the JSON Schema, the documentation and the forms of the desktop program
+// (scenarios/form.h).
 #pragma once
 
 #include <cstdint>
@@ -40,29 +41,29 @@ struct TextShape {                 // one line
 };
 struct ChoiceShape {
   std::vector<std::string> names;
-  // What the names are of, when they are of a family that grows by a file: neither schema nor
-  // documentation lists them, so that adding one changes neither.
+  // What the names are, if they are a family that grows by a file each: schema and documentation
+  // then do not list the names, so that adding one changes neither.
   std::string_view family;
-  // A path to a document of this kind may stand instead; empty: no.
+  // The kind of document to which a path may stand instead of a name; empty: no path is allowed.
   std::string_view document;
 };
 struct ReferenceShape {   // the name of a catalog entry, or a path
-  std::string_view kind;  // of the document it leads to
+  std::string_view kind;  // kind of the document it leads to
 };
 struct PathShape {  // a path to a file of another format
   std::string_view what;
 };
-struct ValueShape {};  // any value: what it may be, another document's key says
+struct ValueShape {};  // any value; a key of another document says what is allowed
 struct ObjectShape {
   const SectionSpec& (*section)();
-  std::string_view marker;  // among alternatives: the key that tells this one from the others
+  std::string_view marker;  // among alternatives: the key that only this one has
 };
 struct ListShape {
   std::vector<Shape> element;  // exactly one; a vector because Shape is not complete here
   std::size_t size = 0;        // 0: one entry or more
-  std::size_t most = 0;        // above `size`: from so many entries to this many
+  std::size_t most = 0;        // if above `size`: from `size` to `most` entries
 };
-struct AnyShape {  // told apart by type of value and by markers, never by trial
+struct AnyShape {  // told apart by the value's type and by markers, never by trial
   std::vector<Shape> alternatives;
 };
 
@@ -78,7 +79,7 @@ struct FieldSpec {
   Shape shape;
   std::string doc;
   bool required = false;
-  std::string absent;  // what its absence means; empty: `default_value`
+  std::string absent;  // what absence of the key means; empty: `default_value`
   std::optional<Json> default_value;
 };
 
@@ -86,26 +87,26 @@ struct SectionSpec {
   std::string name;
   std::string doc;
   std::vector<FieldSpec> fields;
-  // Of a document that may stand in another one: what its "trainyard" says, which it may have
+  // For a document that may stand inside another one: the value of "trainyard" that it may have
   // there.
   std::string tag;
 };
 
-// The section of an object that holds a line of text for some keys of `section`.
+// The section of an object that has a line of text for some keys of `section`.
 SectionSpec sources_of(const SectionSpec& section);
 
-// Whether `value` has the shape; the error names the place, what was found and what is allowed.
+// Checks that `value` has the shape; the error names the place, what was found and what is allowed.
 Expected<void> check(const Shape& shape, const Json& value, const Place& place);
 Expected<void> check(const SectionSpec& section, const Json& value, const Place& place);
 
-// Rather than a name: it has a slash or ends in .json.
+// Whether a text is a path and not a name: it has a slash or ends in .json.
 bool looks_like_a_path(std::string_view text);
 
-// "a whole number from 1 to 100", …
+// What is allowed, in words: "a whole number from 1 to 100".
 std::string allowed(const Shape& shape);
 
-// Calls `visit` with every reference and path (a string) in `value` and its shape's kind: the kind
-// of a document, or empty for a file of another format. Requires: value passed `check`.
+// Calls `visit` with every reference and path (a string) in `value`. `kind` is the kind of document
+// that it refers to; empty for a file of another format. Requires: `value` passed `check`.
 void visit_references(const SectionSpec& section, Json& value,
                       const std::function<void(std::string_view kind, Json& text)>& visit);
 
