@@ -1,4 +1,4 @@
-// Reading a document's bytes: a regular file of bounded size and nothing else, so that no reference
+// Reads the bytes of a document. Only a regular file of bounded size is read, so that no reference
 // can block on a FIFO, read a device or fill the memory.
 #pragma once
 
@@ -16,10 +16,10 @@ inline constexpr std::size_t kLargestDocument = std::size_t{16} << 20;  // bytes
 Expected<std::string> read_file(const std::filesystem::path& file,
                                 std::size_t most = kLargestDocument);
 
-// Whether it is a regular file of at most so many bytes; the error as above.
+// Checks that it is a regular file of at most so many bytes; errors as above.
 Expected<void> check_readable(const std::filesystem::path& file, std::size_t most);
 
-// What the system says of an error number.
+// The system's text for an error number.
 std::string reason_of(int error);
 
 }  // namespace trainyard

@@ -1,5 +1,5 @@
-// JSON text as a value that keeps the order of keys. Stricter than the library alone: a duplicate
-// key, a number beyond double, a byte-order mark, a NUL byte and nesting beyond 64 levels are
+// JSON text as a value that keeps the order of keys. Stricter than the library alone: duplicate
+// keys, numbers beyond double, a byte-order mark, NUL bytes and nesting beyond 64 levels are
 // errors.
 #pragma once
 
@@ -18,19 +18,19 @@ inline constexpr std::size_t kDeepestNesting = 64;
 // The error's `where` is the line and column, or the JSON pointer of a duplicate key.
 Expected<Json> parse_json(std::string_view text);
 
-// Appends a member that the object does not have yet, without looking for it.
+// Appends a member without looking whether the object has it. Requires: it does not.
 Json& append_member(Json& object, const std::string& key, Json value);
 
-// Indented, with a line feed at the end; text that is not UTF-8 is replaced.
+// The value as indented text with a line feed at the end; bytes that are not UTF-8 are replaced.
 std::string text_of(const Json& value);
-// On one line, without a line feed.
+// The value on one line, without a line feed.
 std::string json_line(const Json& value);
 
-// How an error line shows what was found: at most 80 characters, one line, valid UTF-8.
+// A value as an error shows it: at most 80 characters, one line, valid UTF-8.
 std::string shown(const Json& value);
 std::string shown(std::string_view text);
 
-// One step of a JSON pointer, escaped, and shortened like `shown`.
+// "/key" as a step of a JSON pointer: escaped, and shortened like `shown`.
 std::string pointer_step(std::string_view key);
 
 }  // namespace trainyard

@@ -10,8 +10,8 @@ namespace trainyard {
 // Optimal string alignment distance (insert, delete, replace, swap neighbours).
 int edit_distance(std::string_view a, std::string_view b);
 
-// The first that begins with `name`, else the nearest by edit_distance. Empty when none is near: at
-// most a third of the name's letters may differ, two at least.
+// The first known name that begins with `name`, else the nearest by edit_distance. Empty if none is
+// near: at most a third of the name's letters, but at least two, may differ.
 std::string nearest_name(std::string_view name, std::span<const std::string> known);
 
 }  // namespace trainyard
