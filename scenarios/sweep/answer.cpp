@@ -53,7 +53,7 @@ std::string line_of(const Error& error) {
   return error.where.empty() ? error.message : fmt::format("{}: {}", error.where, error.message);
 }
 
-// The best plan, or the one that misses the memory by the least.
+// The best plan; if none fits, the one that exceeds the memory by the least.
 Expected<Candidate> searched(const PointQuestion& point, Objective objective) {
   SearchOptions options = search_options(*point.settings);
   options.objective = objective;
@@ -118,7 +118,7 @@ Expected<void> live(const PointQuestion& point, const Expected<LifeSettings>& se
   return {};
 }
 
-// Parts of a step that groups of unlike nodes do not have in common.
+// Makes unknown the figures that groups of unlike nodes do not have in common.
 void forget_parts(PointRow& row) {
   const double unknown = std::numeric_limits<double>::quiet_NaN();
   for (const FigureName name :
@@ -128,7 +128,7 @@ void forget_parts(PointRow& row) {
   std::fill_n(row.figures.begin() + kFirstPart, breakdown_parts().size(), unknown);
 }
 
-// By the best plan of the groups.
+// Answers a point of groups of unlike nodes, by their best plan.
 Expected<void> answer_groups(const PointQuestion& point, const SweepDocument& sweep,
                              PointRow& row) {
   const Scenario& asked = point.question->scenario;
@@ -152,7 +152,7 @@ Expected<void> answer_groups(const PointQuestion& point, const SweepDocument& sw
   return {};
 }
 
-// The candidate that the point is about, and what is told of it beside its estimate.
+// Finds the point's candidate, and fills the figures that are not part of its estimate.
 Expected<void> evaluate(const PointQuestion& point, const SweepDocument& sweep,
                         Candidate& candidate, PointRow& row) {
   if (sweep.evaluate == Evaluation::plan) {
@@ -227,7 +227,7 @@ bool PointAnswerer::answer(std::int64_t point, PointRow& row) {
   return true;
 }
 
-// What the point has left behind is not used for the next one.
+// Starts afresh, so that nothing that the failed point left behind is used for the next one.
 void PointAnswerer::give_up(const char* why, PointRow& row) {
   row = {.point = row.point, .status = PointStatus::refused, .overrides = row.overrides};
   row.note = why;
@@ -254,7 +254,7 @@ void PointAnswerer::answer_asked(PointRow& row) {
   if (planned) row.plan = plan_value(candidate_.plan).dump();
 }
 
-// With the plan that the row tells of, so that a planner's choice is what runs.
+// Runs the scenario with the candidate's plan, so that a plan that the planner chose is what runs.
 Expected<void> PointAnswerer::run(PointRow& row) const {
   auto scenario = scenario_of_point(sweep_, values_);
   if (!scenario) return tl::unexpected(scenario.error());

@@ -1,6 +1,6 @@
-// Answers one point of a sweep: estimate, simulation, plan search, the life of a run or a run on
-// hardware, on one thread. What cannot be answered is a row too, with the reason; so is what throws
-// for want of memory.
+// Answers one point of a sweep on one thread: by an estimate, a simulation, a plan search, the life
+// of a run or a run on hardware. A point that cannot be answered gets a row with the reason, also
+// where memory runs out.
 #pragma once
 
 #include <optional>
@@ -13,20 +13,20 @@
 
 namespace trainyard {
 
-// Figures and verdict of an estimate.
+// Fills in the figures of an estimate, and whether the plan fits.
 void fill_row(const PreparedJob& job, const Scenario& settings, const Candidate& candidate,
               PointRow& row);
 
-// Of points that nobody can answer.
+// Rows that refuse every point of a lease, for the reason `why`.
 AnsweredLease refused_lease(const Sweep& sweep, Lease lease, const std::string& why);
 
 class PointAnswerer {
  public:
-  // Refers to `sweep`. `runner` is for sweeps of runs.
+  // Requires: `sweep` outlives this. `runner` is needed for "evaluate": "run" only.
   explicit PointAnswerer(const Sweep& sweep, Runner runner = nullptr)
       : sweep_(sweep), runner_(std::move(runner)), reader_(std::in_place, sweep) {}
 
-  // False: the constraints leave the point out, and `row` is not to be kept.
+  // False: the constraints exclude the point, and `row` is to be dropped.
   bool answer(std::int64_t point, PointRow& row);
 
  private:
@@ -36,9 +36,9 @@ class PointAnswerer {
 
   const Sweep& sweep_;
   Runner runner_;
-  std::optional<PointReader> reader_;  // always there
+  std::optional<PointReader> reader_;  // never empty; replaced after a failure
   std::vector<SweepValue> values_;
-  Candidate candidate_;  // used again and again, so that an estimate allocates nothing
+  Candidate candidate_;  // reused, so that an estimate allocates nothing
 };
 
 }  // namespace trainyard

@@ -114,7 +114,7 @@ Expected<SweepAxis> zipped(const AxisDocument& document, std::size_t first_colum
   return axis;
 }
 
-// Takes one cell off a CSV line (RFC 4180); `at` is behind it, on the comma or the line's end.
+// Takes one cell off a CSV line (RFC 4180); afterwards `at` is on the comma or the line's end.
 std::string take_cell(std::string_view text, std::size_t& at) {
   std::string cell;
   const bool quoted = at < text.size() && text[at] == '"';
@@ -134,7 +134,7 @@ std::string take_cell(std::string_view text, std::size_t& at) {
   return cell;
 }
 
-// Takes a line off, its end included.
+// Takes a line off the text, with its line end.
 std::vector<std::string> take_line(std::string_view text, std::size_t& at) {
   std::vector<std::string> cells = {take_cell(text, at)};
   while (at < text.size() && text[at] == ',') cells.push_back(take_cell(text, ++at));
@@ -150,7 +150,7 @@ SweepValue value_of_cell(const std::string& cell) {
   return valued(value ? std::move(*value) : Json(cell));
 }
 
-// To twelve digits, so that √(200 · 800) is 400.
+// Rounded to twelve digits, so that √(200 · 800) is 400.
 double without_noise(double value) {
   const std::string text = fmt::format("{:.12g}", value);
   std::from_chars(text.data(), text.data() + text.size(), value);
@@ -187,7 +187,7 @@ Expected<SweepAxis> axis_of(const AxisDocument& document, std::size_t first_colu
 Expected<CsvOverrides> CsvOverrides::parse(std::string text, const Place& place) {
   CsvOverrides csv;
   csv.text_ = std::move(text);
-  csv.text_.erase(csv.text_.find_last_not_of("\r\n") + 1);  // empty lines at the end are no points
+  csv.text_.erase(csv.text_.find_last_not_of("\r\n") + 1);  // trailing empty lines are no points
   std::size_t at = 0;
   csv.keys_ = take_line(csv.text_, at);
   for (int line = 2; at < csv.text_.size(); ++line) {

@@ -21,7 +21,7 @@ ConstraintValue value_of_text(const std::string& text) {
   return quantity ? ConstraintValue(*quantity) : ConstraintValue(text);
 }
 
-// By rank, loosest first; longer symbols before those that they begin with.
+// By precedence, loosest first; a symbol stands before those that are a beginning of it.
 constexpr std::array<std::string_view, 1> kOr = {"or"};
 constexpr std::array<std::string_view, 1> kAnd = {"and"};
 constexpr std::array<std::string_view, 6> kCompare = {"<=", ">=", "==", "!=", "<", ">"};
@@ -52,7 +52,7 @@ double arithmetic(std::string_view symbol, double a, double b) {
   }
 }
 
-// Numbers that were computed differ in their last digits.
+// Computed numbers that should be equal may differ in their last digits.
 bool alike(double a, double b) {
   return std::abs(a - b) <= 1e-12 * std::max(std::abs(a), std::abs(b));
 }
@@ -98,7 +98,7 @@ class Constraint::Parser {
   }
 
  private:
-  // Operators of one rank, from the left.
+  // Operators of the same precedence associate to the left.
   Expected<void> chain(std::size_t rank) {
     if (rank == kRanks.size()) return primary();
     if (auto done = chain(rank + 1); !done) return done;

@@ -35,7 +35,7 @@ tl::unexpected<Error> no_way(const SweepColumn& column, std::size_t depth, const
                                           shown(std::string_view(column.steps[depth]))));
 }
 
-// The member that the column's step `depth` names, made where an object lacks it.
+// The member that step `depth` of the column names; created if an object lacks it.
 Expected<Json*> step_into(const SweepColumn& column, std::size_t depth, Json& at) {
   const std::string& step = column.steps[depth];
   if (at.is_null()) at = Json::object();

@@ -1,6 +1,6 @@
-// A key of a scenario that varies, and how a value is put in its place. A key that leads into what
-// is written as a name (`cluster.node.nic_bandwidth` where the node is "dgx-h100-80gb") opens the
-// document of that name first.
+// A key of a scenario that varies, and how a value is put in its place. Where the key leads into a
+// document that the scenario only names (`cluster.node.nic_bandwidth` where the node is
+// "dgx-h100-80gb"), that document is first put in the place of its name.
 #pragma once
 
 #include <string>
@@ -14,23 +14,23 @@ namespace trainyard {
 
 struct SweepColumn {
   std::string name;                // dotted: "plan.tensor_parallel"
-  std::string quoted;              // the same as JSON
-  std::vector<std::string> steps;  // the same, from the root: "plan", "tensor_parallel"
-  // For each step but the last: the kind of document that text found there refers to; empty: none.
+  std::string quoted;              // the name as JSON text
+  std::vector<std::string> steps;  // its steps from the root
+  // For each step but the last: the kind of document that a text found there names; empty: none.
   std::vector<std::string> kinds;
 };
 
-// From "plan.tensor_parallel" or "/plan/tensor_parallel".
+// The column of a key "plan.tensor_parallel" or "/plan/tensor_parallel".
 SweepColumn column_of(std::string_view key);
 
-// `key`, or every key that it leads through, of `other`.
+// Whether `other` is `key` or one of the keys on the way to it.
 bool leads_to(const SweepColumn& key, const SweepColumn& other);
 
-// Puts `value` into `root`, an object of which the column's first step is a key. Objects on the way
-// that do not stand there are made. `place`: what paths are relative to.
+// Puts `value` into `root`, an object that has the column's first step as a key. Missing objects on
+// the way are created. Relative paths start from `place`.
 Expected<void> put(const SweepColumn& column, const Json& value, Json& root, const Place& place);
 
-// The value there; nullptr: none.
+// The value of a column in `root`; nullptr: it has none.
 const Json* find(const SweepColumn& column, const Json& root);
 
 }  // namespace trainyard

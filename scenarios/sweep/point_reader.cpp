@@ -12,8 +12,9 @@ namespace {
 constexpr std::size_t kJobsKept = 256;
 constexpr std::size_t kTiersKept = 256;
 
-// What the keys of a scenario decide. Keys of one group are read together, in the order of the
-// scenario's table: a price is the device's, a release the stack's.
+// A group of keys of a scenario that are read together, in the order of the scenario's table,
+// because one needs the other: a price is of the cluster's device, a release of the training's
+// stack. `take` copies what they decide.
 struct KeyGroup {
   std::array<std::string_view, 3> keys;
   bool makes_job = false;
@@ -66,7 +67,7 @@ bool has_key(const KeyGroup& group, std::string_view key) {
   return std::ranges::find(group.keys, key) != group.keys.end();
 }
 
-// Requires: a key of the scenario.
+// The index of the key's group in kKeyGroups; kKeyGroups.size(): a point may not change the key.
 std::size_t group_of(std::string_view key) {
   const auto found =
       std::ranges::find_if(kKeyGroups, [&](const KeyGroup& group) { return has_key(group, key); });
@@ -122,7 +123,7 @@ std::string PointReader::key_of(const Values& values, const std::vector<bool>& c
   return key;
 }
 
-// A scenario of which only the keys of `groups` are read.
+// Reads a scenario from the keys of these groups only.
 Expected<Scenario> PointReader::read_groups(const Values& values,
                                             const std::vector<std::size_t>& groups) {
   const Place place{&document_, ""};

@@ -1,6 +1,6 @@
-// Reads the scenario of one point after another without reading it all again: only sections that a
-// point changes are read, what points share (network, cluster with its topology, training) is kept.
-// One for each thread.
+// Reads the scenarios of points one after another, without reading everything again: only sections
+// that a point changes are read, and what points share (network, cluster with its topology,
+// training) is kept. Each thread has its own reader.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@
 
 namespace trainyard {
 
-// The last few values under their keys.
+// A cache of the last few values that were used, by key.
 template <typename Value>
 class Recent {
  public:
   explicit Recent(std::size_t capacity) : capacity_(capacity) {}
 
-  // Nothing when it is not known.
+  // The value under `key`; null if it is not known.
   std::shared_ptr<const Value> find(const std::string& key) {
     const auto found = places_.find(key);
     if (found == places_.end()) return nullptr;
@@ -47,7 +47,8 @@ class Recent {
   std::unordered_map<std::string, typename Entries::iterator> places_;
 };
 
-// A point's scenario. `settings` is the scenario but for what makes the job, which is in `job`.
+// A point's scenario. `settings` has all of it but the sections that make the job, which are in
+// `question`.
 struct PointQuestion {
   const Scenario* settings = nullptr;
   std::shared_ptr<const Question> question;
@@ -60,10 +61,10 @@ bool is_read_by_point(std::string_view key);
 
 class PointReader {
  public:
-  // Refers to `sweep`.
+  // Requires: `sweep` outlives this.
   explicit PointReader(const Sweep& sweep);
 
-  // Valid until the next call.
+  // The scenario of a point with these values. Valid until the next call.
   Expected<PointQuestion> read(const std::vector<SweepValue>& values);
 
  private:
@@ -78,11 +79,11 @@ class PointReader {
   Expected<void> read_settings(const Values& values);
 
   const Sweep& sweep_;
-  Document document_;                 // what error lines name, and paths start from
-  std::vector<std::size_t> groups_;   // by column: of keys that are read together
+  Document document_;                 // what errors name, and where relative paths start
+  std::vector<std::size_t> groups_;   // of each column: its index in kKeyGroups
   std::vector<bool> makes_job_;       // by column
   std::vector<bool> makes_topology_;  // by column
-  std::vector<std::size_t> job_groups_, settings_groups_;  // those that vary
+  std::vector<std::size_t> job_groups_, settings_groups_;  // groups that the sweep's columns change
   Scenario settings_;
   std::shared_ptr<const Question> own_;  // the sweep's scenario itself
   Recent<Question> jobs_;

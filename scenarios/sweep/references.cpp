@@ -26,7 +26,7 @@ std::string absolute_path(const std::string& path, const Place& place) {
   return fs::weakly_canonical(place.document->folder() / path, ignored).string();
 }
 
-// Paths to what cannot stand in the document itself.
+// Makes absolute the paths to files that cannot be copied into the document.
 bool stays_a_path(std::string_view kind) { return kind.empty() || kind == "passes"; }
 
 class Collector {

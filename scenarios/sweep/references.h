@@ -1,6 +1,6 @@
-// What a scenario refers to, taken into the scenario itself, so that a result file says what its
-// points were computed from; and the hash of each of these inputs. Not kept is a file that a value
-// of an axis names: it must still be there, unchanged, for a report.
+// Copies the documents that a scenario refers to into the scenario itself, so that a result file
+// says what its points were computed from, and hashes each of these inputs. A file that a value of
+// an axis names is not copied: for a report it must still be there, unchanged.
 #pragma once
 
 #include <string>
@@ -17,18 +17,17 @@ struct SweepInput {
   friend bool operator==(const SweepInput&, const SweepInput&) = default;
 };
 
-// The document of that kind that `text` names (catalog or path), its own references by path
-// resolved, without its tag. Checked.
+// The document of that kind that `text` names (catalog or path), checked, without its tag, and with
+// its own references by path resolved.
 Expected<Json> resolved_document(std::string_view kind, const std::string& text,
                                  const Place& place);
 
-// Documents referred to by path become part of `value`; paths that must stay paths (a Hugging Face
-// config, a pass list) become absolute; names of the catalog stay.
-// Requires: `value` passed check(section).
+// Copies documents that are referred to by path into `value`. Paths that must stay paths (a Hugging
+// Face config, a pass list) become absolute; names of the catalog stay.
 Expected<void> resolve_references(const SectionSpec& section, Json& value, const Place& place);
 
-// Everything that `value` refers to, directly or through other documents, in order, each once.
-// Requires: `value` passed check(section); what cannot be read is left out.
+// Appends every input that `value` refers to, directly or through other documents, in order, each
+// once; inputs that cannot be read are left out. Requires: `value` passed check(section).
 void collect_inputs(const SectionSpec& section, const Json& value, const Place& place,
                     std::vector<SweepInput>& inputs);
 

@@ -16,7 +16,7 @@ namespace {
 constexpr std::int64_t kMostPointsLeased = 512;
 constexpr std::chrono::milliseconds kBetweenCommits{20};
 
-// What the threads share.
+// What the threads share: leases to answer, and answered leases to write.
 class LeaseExchange {
  public:
   LeaseExchange(LeaseQueue queue, int workers)
@@ -26,7 +26,7 @@ class LeaseExchange {
     const std::lock_guard lock(mutex_);
     return stopped_ ? std::nullopt : queue_.next();
   }
-  // Waits for room: what is answered and not written is bounded.
+  // Waits for room, so that the leases that are answered but not yet written are bounded.
   void deliver(AnsweredLease answered) {
     std::unique_lock lock(mutex_);
     written_.wait(lock, [this] { return answered_.size() < room_ || stopped_; });
@@ -38,7 +38,7 @@ class LeaseExchange {
     --busy_;
     delivered_.notify_one();
   }
-  // Everything delivered since; waits a little for it.
+  // Everything delivered since the last call; waits a little if there is nothing.
   std::deque<AnsweredLease> collect() {
     std::unique_lock lock(mutex_);
     delivered_.wait_for(lock, kBetweenCommits, [this] { return !answered_.empty() || busy_ == 0; });
@@ -75,7 +75,7 @@ void work(const Sweep& sweep, LeaseExchange& exchange, const SweepOptions& optio
   }
 }
 
-// The threads end, whatever ends the sweep.
+// Makes the threads end, whatever ends the sweep.
 class StopAtEnd {
  public:
   explicit StopAtEnd(LeaseExchange& exchange) : exchange_(exchange) {}
@@ -97,7 +97,7 @@ Expected<void> write_all(LeaseExchange& exchange, SweepWriter& writer) {
   return {};
 }
 
-// As many points as take some milliseconds.
+// So many points that a lease takes some milliseconds; slow evaluations get one point.
 std::int64_t lease_size(const Sweep& sweep, std::int64_t missing, int workers) {
   const bool quick = sweep.document.evaluate == Evaluation::estimate && sweep.scenario.plan;
   const std::int64_t even = missing / (std::int64_t{8} * workers);
@@ -128,7 +128,8 @@ std::optional<AnsweredLease> answer_lease(PointAnswerer& answerer, Lease lease,
   PointRow row;
   for (std::int64_t i = 0; i < lease.count; ++i) {
     if (answerer.answer(lease.first + i, row)) answered.rows.push_back(std::move(row));
-    if (is_set(interrupted)) return std::nullopt;  // which may have ended a run
+    // the interruption may have cut this answer short
+    if (is_set(interrupted)) return std::nullopt;
   }
   return answered;
 }
@@ -163,7 +164,7 @@ Expected<SweepOutcome> run_sweep(const Sweep& sweep, SweepStore& store,
   for (int i = 0; i < options.workers; ++i) {
     const bool added = add_thread(threads, failed, [&] {
       failed.keep_of([&] { work(sweep, exchange, options); });
-      exchange.leave();  // whatever ended the work
+      exchange.leave();  // also if the work threw
     });
     if (!added) exchange.leave();
   }

@@ -1,5 +1,5 @@
-// Answers what is missing in a result file: threads answer leases, the calling thread writes them.
-// What is written does not depend on the number of threads or on what was there before.
+// Answers the points that are missing in a result file: threads answer leases, the calling thread
+// writes them. The rows do not depend on the number of threads or on what was there before.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@ namespace trainyard {
 
 class PointAnswerer;
 
-// Runs a scenario, given as a document, on hardware: what that is, is the caller's business.
+// Runs a scenario, given as a document, on hardware. The caller decides how and where.
 struct HardwareRun {
   Seconds step_time;  // mean of the measured steps
   Bytes peak_memory;  // of the fullest rank
@@ -26,14 +26,14 @@ struct SweepOptions {
   int workers = 1;
   const std::atomic<bool>* interrupted = nullptr;
   std::function<void(double fraction)> progress;  // on the calling thread; may be empty
-  Runner runner;                                  // of "evaluate": "run"
+  Runner runner;                                  // for "evaluate": "run"
 };
 
 struct SweepOutcome {
-  std::int64_t points = 0;    // of the sweep
-  std::int64_t found = 0;     // were there before
-  std::int64_t answered = 0;  // now; those that the constraints leave out are counted
-  int lost_workers = 0;       // whose leases went to others
+  std::int64_t points = 0;    // of the sweep, before its constraints
+  std::int64_t found = 0;     // answered before this start
+  std::int64_t answered = 0;  // answered now, including points that the constraints exclude
+  int lost_workers = 0;       // workers that died; others took their leases
 
   bool complete() const { return found + answered == points; }
 };
@@ -41,22 +41,23 @@ struct SweepOutcome {
 Expected<SweepOutcome> run_sweep(const Sweep& sweep, SweepStore& store,
                                  const SweepOptions& options);
 
-// What is missing, for workers to lease.
+// The points that are missing, to be leased to workers.
 struct SweepStart {
   LeaseQueue queue;
-  SweepOutcome outcome;  // so far
+  SweepOutcome outcome;  // at the start
 };
 Expected<SweepStart> start_sweep(const Sweep& sweep, SweepStore& store, int workers);
 
-// Commits what was answered, whatever ended the run, and says how it ended.
+// Commits what was answered, however `run` ended. Returns the outcome, or the error of `run` or of
+// the commit.
 Expected<SweepOutcome> end_sweep(const Expected<void>& run, SweepStore& store,
                                  const SweepOutcome& outcome);
 
-// Rows of a lease; stops early, with nothing, when interrupted.
+// The rows of a lease; none if it was interrupted.
 std::optional<AnsweredLease> answer_lease(PointAnswerer& answerer, Lease lease,
                                           const std::atomic<bool>* interrupted);
 
-// Writes leases as they come; commits them many times a second.
+// Writes answered leases as they come, and commits them many times a second.
 class SweepWriter {
  public:
   SweepWriter(SweepStore& store, const SweepOptions& options, SweepOutcome& outcome)

@@ -17,9 +17,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kMostPoints = 1'000'000'000'000;
-constexpr std::int64_t kCheckedLines = 1000;  // of a CSV file; later ones speak for themselves
+// lines of a CSV file that are checked beforehand; later ones when their point is answered
+constexpr std::int64_t kCheckedLines = 1000;
 
-// The scenario of the document, checked and read, with what it refers to taken in.
+// Reads and checks the scenario of the document, with the documents it refers to copied into it.
 Expected<void> take_scenario(const Json& value, Sweep& sweep, const Place& place) {
   const bool refers = value.is_string();
   Json base = value;
@@ -33,7 +34,7 @@ Expected<void> take_scenario(const Json& value, Sweep& sweep, const Place& place
     at = opened->root();
   }
   if (auto fits = check(scenario_section().spec(), base, at); !fits) return fits;
-  base.erase("trainyard");  // of one that stands in the sweep
+  base.erase("trainyard");  // the tag of a scenario written inside the sweep
   if (auto read = scenario_section().read(base, sweep.scenario, at); !read) return read;
   if (refers) {
     sweep.inputs.push_back({shown_path(opened->document.file), sha256(opened->text)});
@@ -57,7 +58,8 @@ bool open_name(std::string& kind, Json& root, Json& at, const Place& place) {
   return opened.has_value();
 }
 
-// Where a column leads through names of documents, notes their kind and opens those of `root`.
+// Where a column leads through names of documents, notes their kinds and puts the documents into
+// `root`.
 void open_names(SweepColumn& column, Json& root, const Place& place) {
   Json* at = &root;
   for (std::size_t depth = 0; depth < column.steps.size(); ++depth) {
@@ -67,7 +69,7 @@ void open_names(SweepColumn& column, Json& root, const Place& place) {
   }
 }
 
-// `value` in its place in `trial`, checked; `place`: where the sweep says it.
+// Puts `value` in its place in `trial` and checks it; `place`: where the sweep has the value.
 Expected<void> try_value(const Sweep& sweep, const SweepColumn& column, const SweepValue& value,
                          Json& trial, const Place& place) {
   if (value.text.empty()) return {};
@@ -81,7 +83,7 @@ Expected<void> try_value(const Sweep& sweep, const SweepColumn& column, const Sw
   return {};
 }
 
-// Names of documents that are not there are found before the first point.
+// Finds documents that do not exist before the first point is answered.
 Expected<void> open_value(Sweep& sweep, const SweepColumn& column, const SweepValue& value,
                           Json& trial, const Place& place) {
   if (!value.value.is_string()) return {};
@@ -96,7 +98,7 @@ Expected<void> open_value(Sweep& sweep, const SweepColumn& column, const SweepVa
   return {};
 }
 
-// Every value of a column in a scenario where the others have their first.
+// Checks every value of a column, in a scenario where the other columns have their first value.
 Expected<void> check_values(Sweep& sweep, const SweepAxis& axis, std::size_t within,
                             const Json& trial, const Place& place) {
   const SweepColumn& column = sweep.columns[axis.columns[within]];
@@ -114,7 +116,7 @@ Expected<void> check_values(Sweep& sweep, const SweepAxis& axis, std::size_t wit
   return {};
 }
 
-// Where the document says the values of a column.
+// Where the document has the values of a column.
 Place place_of_values(const AxisDocument& axis, std::size_t within, const Place& place) {
   const bool zipped = !axis.zip.empty();
   const AxisDocument& column = zipped ? axis.zip[within] : axis;
@@ -140,7 +142,7 @@ Expected<void> add_columns(const AxisDocument& axis, Sweep& sweep, const Place& 
   return {};
 }
 
-// Every value of an axis; then `trial` has its first.
+// Checks every value of an axis; afterwards `trial` has its first.
 Expected<void> check_axis_values(Sweep& sweep, std::size_t index, Json& trial, const Place& place) {
   const SweepAxis& axis = sweep.axes[index];
   for (std::size_t within = 0; within < axis.columns.size(); ++within) {
@@ -242,7 +244,7 @@ Expected<void> take_constraints(Sweep& sweep, const Place& place) {
   return {};
 }
 
-// The text of the CSV file: what a result file kept, or what the document leads to.
+// The text of the CSV file: from a result file if that kept it, else from the file itself.
 Expected<std::string> text_of_csv(const Sweep& sweep, const std::string* kept) {
   if (kept != nullptr) return *kept;
   auto text = read_file(sweep.origin->folder() / sweep.document.overrides);
@@ -270,7 +272,8 @@ std::string self_contained(Json value, const Sweep& sweep) {
   return text_of(tagged);
 }
 
-// `value`: the document, its tag still on. `kept_csv`: instead of the file.
+// `value`: the document with its tag. `kept_csv`: the CSV text to use instead of the file; may be
+// null.
 Expected<void> make_sweep(Json value, const std::string* kept_csv, Sweep& sweep) {
   const Place place = sweep.place();
   if (auto tagged = take_tag(value, "sweep", place); !tagged) return tagged;
@@ -293,7 +296,7 @@ Expected<void> make_sweep(Json value, const std::string* kept_csv, Sweep& sweep)
   return {};
 }
 
-// Row of an axis that a drawn point has.
+// The row of an axis that a drawn point takes.
 std::size_t drawn_row(double uniform, std::size_t rows) {
   return std::min(static_cast<std::size_t>(uniform * static_cast<double>(rows)), rows - 1);
 }

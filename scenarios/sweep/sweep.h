@@ -1,6 +1,6 @@
 // A sweep that is ready to be answered: the scenario with everything it refers to, the keys that
-// vary, and the values of each point by its number. Any point can be had without those before it,
-// so that points can be answered in any order, by anyone, and again.
+// vary, and the values of each point by its number. The values of any point can be computed alone,
+// so that points can be answered in any order, by any worker, and repeatedly.
 #pragma once
 
 #include <cstdint>
@@ -20,37 +20,39 @@ namespace trainyard {
 
 struct Sweep {
   std::string name;
-  std::shared_ptr<const Document> origin;  // what relative paths in values start from
+  std::shared_ptr<const Document> origin;  // where relative paths in values start
   SweepDocument document;
-  Json base;          // the scenario, without its tag; nothing in it refers to another document
+  Json base;          // the scenario without its tag; it refers to no other document by path
   Scenario scenario;  // the same, read
   std::vector<SweepColumn> columns;
   std::vector<SweepAxis> axes;
-  std::optional<CsvOverrides> csv;  // instead of axes
+  std::optional<CsvOverrides> csv;  // if there is a CSV file, instead of axes
   std::vector<Constraint> constraints;
-  std::int64_t points = 0;  // before the constraints
+  std::int64_t points = 0;  // all, also those that the constraints exclude
   std::vector<SweepInput> inputs;
-  std::string text;  // the whole as a sweep/1 document, the scenario in it: reads back to this
+  std::string text;  // a self-contained sweep/1 document, which reads back to this sweep
 
   Place place() const { return {origin.get(), ""}; }
 };
 
 Expected<Sweep> read_sweep(const std::filesystem::path& file);
 
-// From what a result file kept: `text`, the CSV file's text, and where the document was.
+// A sweep from what a result file keeps: its `text`, the CSV file's text, and where the document
+// was.
 Expected<Sweep> sweep_of_text(const std::string& text, const std::string& csv,
                               const std::filesystem::path& file);
 
-// Groups of unlike nodes have the step of the planner's best plan, and no other answer.
+// Fails for what groups of unlike nodes do not support: simulations, runs on hardware, and a plan
+// in the scenario.
 Expected<void> check_groups_are_answered(const SweepDocument& sweep, const Scenario& scenario);
 
-// The values of point `point`, one of each column; an empty text: as the scenario has it.
+// The values of a point, one for each column; an empty text: the scenario's own value.
 void values_at(const Sweep& sweep, std::int64_t point, std::vector<SweepValue>& values);
 
-// Whether the constraints leave the point.
+// Whether the point meets all constraints.
 bool is_asked_for(const Sweep& sweep, const std::vector<SweepValue>& values);
 
-// {"plan.tensor_parallel":8,…}: what the point has of its own.
+// The values that the point changes, as JSON: {"plan.tensor_parallel":8,…}.
 std::string overrides_text(const Sweep& sweep, const std::vector<SweepValue>& values);
 
 // The whole scenario of a point, as a document without its tag.

@@ -1,5 +1,5 @@
-// A batch of questions as a document says it (`sweep/1`): a scenario, what of it varies and how the
-// variations combine, and how each point is answered. docs/sweeps.md.
+// A sweep as a document states it (`sweep/1`): a scenario, which of its keys vary and how the
+// variations combine, and how each point is answered (docs/sweeps.md).
 #pragma once
 
 #include <cstdint>
@@ -16,19 +16,19 @@ enum class Evaluation { estimate, simulate, plan, goodput, run };
 enum class Combination { grid, one_at_a_time, random };
 enum class Scale { linear, geometric };
 
-// What one key takes: values listed, or a range.
+// The values of one key: listed, or a range.
 struct AxisDocument {
-  std::string key;  // JSON pointer or dotted, of the scenario
+  std::string key;  // of the scenario, dotted or as a JSON pointer
   std::vector<Json> values;
-  Json from, to;  // null: absent
+  Json from, to;  // ends of a range; null: absent
   int steps = 0;
   Scale scale = Scale::linear;
-  std::vector<AxisDocument> zip;  // instead of all that: keys that vary together
+  std::vector<AxisDocument> zip;  // instead of all others: keys that vary together
 };
 
 struct SweepDocument {
   std::string name;
-  Json scenario;  // an object, or a reference
+  Json scenario;  // an object, or a reference to a document
   Evaluation evaluate = Evaluation::estimate;
   Objective objective = Objective::step_time;
   Combination combine = Combination::grid;

@@ -21,7 +21,7 @@ Expected<Json> typed_json(std::string_view typed) {
   return parse_json(json_of_typed({.editor = FormEditor::json}, typed));
 }
 
-// A list in brackets, JSON values with commas between them, or text with commas.
+// The typed values: a list in brackets, JSON values with commas between them, or text with commas.
 Expected<Json> listed_values(const std::string& typed) {
   if (auto list = parse_json(typed); list && list->is_array()) return list;
   if (auto list = parse_json("[" + typed + "]")) return list;
@@ -50,7 +50,7 @@ Expected<Json> axis_json(const DraftAxis& axis) {
   return json;
 }
 
-// Axes that take their values together are one entry.
+// Axes that vary together become one entry.
 Expected<Json> vary_json(const std::vector<DraftAxis>& axes) {
   Json vary = Json::array();
   for (const DraftAxis& axis : axes) {
@@ -82,7 +82,8 @@ Expected<DraftAxis> typed_axis(const AxisDocument& axis) {
   if (is_range(typed.values)) {
     return failure(axis.key, "found two dots in a value; allowed in a window: values without");
   }
-  // A list of one list keeps its brackets: they would be taken for those of the values.
+  // A single value that is itself a list keeps the outer brackets, which would otherwise be taken
+  // for its own.
   if (list.size() == 1 && list.front().is_array()) return typed;
   typed.values.clear();
   for (const Json& value : list) {
@@ -114,7 +115,7 @@ std::string joined_conditions(const std::vector<std::string>& where) {
   return all;
 }
 
-// What is of a document alone.
+// Fails where the document has something that a draft cannot express.
 Expected<void> check_is_drafted(const SweepDocument& sweep) {
   const auto refused = [](const char* where, const char* found, const char* allowed) {
     return failure(where, std::string("found ") + found + "; allowed in a window: " + allowed);
@@ -133,7 +134,7 @@ Expected<void> check_is_drafted(const SweepDocument& sweep) {
 
 class KeyList {
  public:
-  // Keys of the section, and of those inside it.
+  // Adds the keys of a section and of the sections inside it.
   void add(const SectionSpec& section, const std::string& prefix, std::size_t depth) {
     if (section.name.ends_with("_sources")) return;
     for (const FieldSpec& field : section.fields) {

@@ -27,7 +27,7 @@ std::vector<int> SweptKeys::places(std::int64_t point) {
   return places;
 }
 
-// A value that a point leaves alone is the scenario's.
+// If the point does not change the key, its value is the scenario's.
 int SweptKeys::place_of(std::size_t key, const SweepValue& value) {
   const bool own = value.text.empty();
   const Json* json = own ? find(sweep_.columns[key], sweep_.base) : &value.value;

@@ -1,5 +1,5 @@
-// The keys that vary in a sweep, each with the values that it takes, and where the values of a
-// point are among them: what tables and charts of results are laid out by.
+// The keys that vary in a sweep, each with the values that it takes, and the places of a point's
+// values among them. Tables and charts of results are laid out by these.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@ namespace trainyard {
 
 struct SweptKey {
   std::string name;                 // dotted
-  std::vector<std::string> values;  // as one would type them, each once; empty: no such key
-  bool is_listed = true;            // all values are known beforehand, in their order
+  std::vector<std::string> values;  // as one would type them, each once; "": the key is absent
+  bool is_listed = true;            // all values are known beforehand and in order
 };
 
 class SweptKeys {
  public:
-  // Refers to `sweep`.
+  // Requires: `sweep` outlives this.
   explicit SweptKeys(const Sweep& sweep);
 
   const std::vector<SweptKey>& keys() const { return keys_; }
-  // Of each key the place of the point's value. A value that is new is appended to its key.
+  // For each key the index of the point's value. A value not seen before is appended to its key.
   std::vector<int> places(std::int64_t point);
 
  private:
@@ -31,7 +31,7 @@ class SweptKeys {
 
   const Sweep& sweep_;
   std::vector<SweptKey> keys_;
-  std::vector<std::map<std::string, int>> known_;  // of each key: by the value's JSON
+  std::vector<std::map<std::string, int>> known_;  // for each key: JSON of a value → its index
   std::vector<SweepValue> values_;
 };
 

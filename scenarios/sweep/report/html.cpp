@@ -35,7 +35,7 @@ pre { background: #f7f7f7; padding: 1em; overflow: auto; max-height: 40em; }
 </style>
 )";
 
-// Sorts by what a cell carries as its value, else by its text; a second click turns the order.
+// Sorts rows by their cells' values, else by their text; a second click reverses the order.
 constexpr std::string_view kScript = R"(<script>
 document.querySelectorAll('table.sort').forEach(function (table) {
   table.querySelectorAll('th').forEach(function (head, column) {
@@ -89,7 +89,7 @@ std::string number_cell(double value) {
                      whole ? fmt::format("{:.0f}", value) : fmt::format("{:.4g}", value));
 }
 
-// A value that varies; quantities sort by what they are, whatever their units.
+// A cell for a value that varies; quantities sort by size, whatever their units.
 std::string value_cell(const Json* value) {
   if (value == nullptr) return "<td data-v=\"\" class=\"faint\">as is</td>";
   if (value->is_number()) return number_cell(value->get<double>());
@@ -102,7 +102,7 @@ std::string value_cell(const Json* value) {
   return text_cell(json_line(*value));
 }
 
-// Its step time and how much faster the point is; or why there is none.
+// A cell for a baseline: its step time and how much faster the point is, or why there is none.
 std::string baseline_cells(const std::optional<BaselineFigures>& baseline, const PointRow& row) {
   if (!baseline) return "<td data-v=\"\" class=\"faint\">none is legal</td><td data-v=\"\"></td>";
   if (!baseline->fits) {
@@ -118,7 +118,7 @@ std::string baseline_cells(const std::optional<BaselineFigures>& baseline, const
                          : std::nan(""));
 }
 
-// A figure of the table of points, of all sweeps or of those that are answered in one way.
+// A column of the table of points: for all sweeps, or for one way of answering.
 struct FigureColumn {
   FigureName name;
   Head head;
@@ -200,7 +200,7 @@ std::string matrix(const std::map<std::string, StrategyRecord>& strategies) {
   return html + std::string(kTableEnd);
 }
 
-// What the charts are drawn from: evenly chosen points, by strategy.
+// The points that the charts show, by strategy: a part of all points, evenly chosen.
 class Charts {
  public:
   explicit Charts(std::int64_t rows) : every_(std::max<std::int64_t>(1, rows / kPointsInChart)) {}

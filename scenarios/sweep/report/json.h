@@ -1,4 +1,4 @@
-// The report of a sweep as JSON (`report/1`): what it was computed from, and every point with its
+// The report of a sweep as JSON (`report/1`): what it was computed from, and every point beside its
 // baselines.
 #pragma once
 

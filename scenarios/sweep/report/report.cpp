@@ -54,7 +54,7 @@ std::optional<BaselineFigures> figures_of(const Expected<Candidate>& candidate) 
                          estimate.feasible, degrees_in_words(candidate->plan)};
 }
 
-// The plan that the planner had found for a point, as a document says it.
+// The plan that the planner found for a point, from its row's JSON.
 std::optional<PlanRequest> request_of_text(const std::string& text) {
   const auto value = parse_json(text);
   static const Document kRow{.name = "plan"};
@@ -65,8 +65,8 @@ std::optional<PlanRequest> request_of_text(const std::string& text) {
   return request;
 }
 
-// "replicas: 12 x 3 micro-batches on 24 dgx-a100-80gb, …", of what the sweep wrote of groups.
-// Absent where that is not what the row has.
+// "24 devices of dgx-a100-80gb: DP 12, PP 1, 40 layers; …" from a plan of groups that the sweep
+// wrote; none if `plan` is something else.
 std::optional<std::string> shares_in_words(const Json& plan) {
   std::vector<std::string> shares;
   if (!plan.is_object() || !plan.contains("groups")) return std::nullopt;
@@ -87,7 +87,7 @@ std::optional<std::string> shares_in_words(const Json& plan) {
   return fmt::format("{}", fmt::join(shares, "; "));
 }
 
-// Strategy and plan of groups of unlike nodes, as the row says them.
+// Fills in strategy and plan of a point of groups of unlike nodes, as far as its row has them.
 void describe_groups(ReportedPoint& reported) {
   const auto plan = parse_json(reported.row.plan);
   if (!plan) return;

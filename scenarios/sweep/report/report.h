@@ -1,5 +1,5 @@
-// The report of a result file: every point beside what plain data parallelism and the rule of thumb
-// would have given the same job, and by strategy: memory, speed, scale.
+// The report of a result file: every point beside two baselines for the same job, plain data
+// parallelism and the rule of thumb, and a summary by strategy: memory, speed, number of devices.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace trainyard {
 
-// A plan that people use without a planner, for the same job.
+// A baseline: a plan that people would use without a planner, for the same job.
 struct BaselineFigures {
   double step_time = 0;    // s
   double peak_memory = 0;  // bytes
@@ -28,16 +28,16 @@ struct BaselineFigures {
 
 struct ReportedPoint {
   PointRow row;
-  std::string strategy;                        // which ways of parallelism: "TP + PP + DP"
+  std::string strategy;                        // kinds of parallelism used: "TP + PP + DP"
   std::string plan;                            // its degrees
-  std::optional<BaselineFigures> plain, rule;  // absent: there is no such plan
+  std::optional<BaselineFigures> plain, rule;  // absent: that baseline has no legal plan
 };
 
-// Points of one strategy.
+// All points of one strategy.
 struct StrategyRecord {
   std::int64_t done = 0, too_large = 0;
   double least_memory = 0, most_memory = 0;    // bytes, of those that fit
-  double best_speed = 0, best_mfu = 0;         // tokens/s of a device
+  double best_speed = 0, best_mfu = 0;         // tokens/s a device
   double least_devices = 0, most_devices = 0;  // of those that fit
   double best_total = 0;                       // tokens/s
 };
@@ -50,7 +50,7 @@ class SweepReport {
   ResultFile& results() { return results_; }
   PointOrder order() const { return order_of(sweep_.document); }
   ReportedPoint describe(const PointRow& row);
-  // Reads every row.
+  // Reads every row and returns the record of each strategy; `also` is called for every point.
   Expected<std::map<std::string, StrategyRecord>> strategies(
       const std::function<void(const ReportedPoint&)>& also);
 
@@ -58,7 +58,7 @@ class SweepReport {
   SweepReport(ResultFile results, Sweep sweep)
       : results_(std::move(results)), sweep_(std::move(sweep)), reader_(sweep_) {}
   struct Baselines {
-    std::shared_ptr<const Question> question;  // kept, so that its address stays its own
+    std::shared_ptr<const Question> question;  // kept alive, because its address is the key
     std::optional<BaselineFigures> plain, rule;
   };
   const Baselines& baselines_of(const std::shared_ptr<const Question>& question);

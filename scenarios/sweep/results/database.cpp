@@ -11,7 +11,7 @@
 namespace trainyard {
 namespace {
 
-// One line, whatever of a broken file the message repeats.
+// The message as one line, even if it repeats parts of a broken file.
 tl::unexpected<Error> error_of(sqlite3* connection) {
   constexpr std::size_t kLongestMessage = 200;
   std::string message = std::string(sqlite3_errmsg(connection)).substr(0, kLongestMessage);
@@ -83,7 +83,7 @@ Expected<Database> Database::open(const std::filesystem::path& file, Access acce
   const int result = sqlite3_open_v2(file.c_str(), &connection, flags, nullptr);
   Database database(connection);
   if (result != SQLITE_OK) return error_of(connection);
-  constexpr int kPatience = 10'000;  // ms, for a reader or writer beside
+  constexpr int kPatience = 10'000;  // ms to wait for another reader or writer
   sqlite3_busy_timeout(connection, kPatience);
   if (access == Access::write) return database;
   const auto only_reads = database.run("PRAGMA query_only = 1");

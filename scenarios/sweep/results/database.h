@@ -1,5 +1,5 @@
-// SQLite as values and errors: a connection, and statements that are prepared once and used many
-// times.
+// A thin layer over SQLite with errors as values: a connection, and statements that are prepared
+// once and used many times.
 #pragma once
 
 #include <cstdint>
@@ -20,19 +20,20 @@ class Statement {
  public:
   explicit Statement(sqlite3_stmt* statement) : statement_(statement) {}
 
-  // Parameters from 1; a NaN is bound as NULL. Text must live until the statement has run.
+  // Binds a parameter, counted from 1; a NaN is bound as NULL. Text must live until the statement
+  // has run.
   void bind(int parameter, std::int64_t value);
   void bind(int parameter, double value);
   void bind(int parameter, std::string_view value);
   void bind_null(int parameter);
 
-  // To the next row: false after the last. A statement that has ended can be bound again.
+  // Steps to the next row; false after the last. A statement that has ended can be bound again.
   Expected<bool> step();
-  // Runs to its end.
+  // Runs the statement to its end.
   Expected<void> run();
   void reset();
 
-  // Columns from 0.
+  // Values of the present row; columns count from 0.
   std::int64_t integer(int column) const;
   double number(int column) const;  // NaN for NULL
   std::string text(int column) const;
@@ -49,12 +50,12 @@ class Database {
   enum class Access { read, write };
   static Expected<Database> open(const std::filesystem::path& file, Access access);
 
-  // Statements without results.
+  // Runs SQL that has no results.
   Expected<void> run(const std::string& sql);
   Expected<Statement> prepare(std::string_view sql);
   Expected<std::int64_t> integer(std::string_view sql);  // the first column of the first row
 
-  // Whether what failed last did so because the file is something else.
+  // Whether the last failure was because the file is no database.
   bool is_no_database() const;
 
  private:

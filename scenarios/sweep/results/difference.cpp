@@ -62,7 +62,7 @@ std::string columns_of(std::string_view side) {
   return list;
 }
 
-// Columns from `at` on.
+// Reads a row from the columns that begin at `at`.
 PointRow row_at(const Statement& select, int at) {
   PointRow row{.point = select.integer(at), .status = status_of(select.text(at + 1))};
   row.overrides = select.text(at + 2);
@@ -72,7 +72,8 @@ PointRow row_at(const Statement& select, int at) {
   return row;
 }
 
-// Points of the same overrides, in their order: a random sweep draws some of them several times.
+// Pairs the points of the same overrides, the first with the first and so on, because a random
+// sweep may draw the same overrides several times.
 constexpr std::string_view kPairs =
     "(SELECT point, overrides, row_number() OVER (PARTITION BY overrides ORDER BY point) AS nth "
     "FROM main.points) AS m JOIN "
@@ -88,7 +89,8 @@ std::string moved() {
   return any + ")";
 }
 
-// As MovedPoint has it: by the step, else by the figure that moved most.
+// The order of the moved points: by the change of the step time, then by the figure that moved
+// most, as MovedPoint computes it.
 std::string largest_first() {
   std::string most = "max(0";
   for (const std::string_view name : kFigureNames) {
@@ -98,7 +100,7 @@ std::string largest_first() {
                      most);
 }
 
-// 1 where it is known on one side alone, or was nothing before.
+// 1 if only one side is known, or `before` is 0.
 double relative_change(double before, double after) {
   if (before == after || (std::isnan(before) && std::isnan(after))) return 0;
   const double change = after / before - 1;
@@ -139,7 +141,7 @@ Expected<void> read_largest(Database& database, ResultDifference& difference) {
   }
 }
 
-// A statement over both files does not say which of them it could not read.
+// The file that cannot be read, because an error of a statement over both does not say which.
 std::string unreadable_of(ResultFile& before, ResultFile& after) {
   for (ResultFile* results : {&before, &after}) {
     if (!results->each({}, [](const PointRow&) { return true; }))
@@ -161,7 +163,7 @@ Expected<void> compare_points(const fs::path& before, const fs::path& after,
   return read_largest(*database, difference);
 }
 
-// Those of `inputs` that `others` lack.
+// The inputs that are not among `others`.
 std::vector<SweepInput> without(std::vector<SweepInput> inputs,
                                 const std::vector<SweepInput>& others) {
   std::erase_if(inputs, [&](const SweepInput& input) {

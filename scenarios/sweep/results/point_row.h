@@ -1,5 +1,5 @@
-// What a sweep keeps of one point: the row of table `points`. A row is a pure function of the sweep
-// and the point's number, but for what was measured.
+// What a sweep keeps of one point: a row of table `points`. A row is a pure function of the sweep
+// and the point's number, except for measured figures.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace trainyard {
 
-// SI, the unit in the name, as `--format json` of the commands has them.
+// The names of the figures. Values are in SI units, named as in the commands' `--format json`.
 inline constexpr std::array<std::string_view, 45> kFigureNames = {"devices",
                                                                   "parameters",
                                                                   "active_parameters",
@@ -59,14 +59,14 @@ inline constexpr std::array<std::string_view, 45> kFigureNames = {"devices",
                                                                   "measured_peak_memory_bytes"};
 inline constexpr std::size_t kFigures = kFigureNames.size();
 
-// Position of a figure; kFigures: there is none of that name.
+// The index of a figure; kFigures: there is no such figure.
 constexpr std::size_t figure_at(std::string_view name) {
   std::size_t i = 0;
   while (i < kFigures && kFigureNames[i] != name) ++i;
   return i;
 }
 
-// A figure that is known to the compiler: one that there is not does not compile.
+// The name of a figure, checked by the compiler: a wrong name does not compile.
 struct FigureName {
   std::size_t at;
   consteval FigureName(const char* name) : at(figure_at(name)) {
@@ -74,8 +74,8 @@ struct FigureName {
   }
 };
 
-// `done`: it fits; `too_large`: it does not fit, with its figures all the same; `refused`: it
-// cannot be, and the note says why.
+// `done`: the plan fits; `too_large`: it does not fit, but has figures; `refused`: the point is not
+// possible, and the note says why.
 enum class PointStatus { done, too_large, refused };
 inline constexpr std::array<std::string_view, 3> kStatusNames = {"done", "does not fit", "refused"};
 constexpr std::string_view name_of(PointStatus status) {
@@ -85,9 +85,9 @@ constexpr std::string_view name_of(PointStatus status) {
 struct PointRow {
   std::int64_t point = 0;
   PointStatus status = PointStatus::done;
-  std::string overrides;  // JSON object: key and value
-  std::string note;       // why it was refused
-  std::string plan;       // JSON, where the planner chose it; empty: the scenario's own
+  std::string overrides;  // what the point changes: JSON object, key → value
+  std::string note;       // reason if refused
+  std::string plan;       // JSON of the planner's plan; empty: the scenario's own plan
   std::array<double, kFigures> figures = kNothing;  // NaN: unknown
 
   double& figure(FigureName name) { return figures[name.at]; }

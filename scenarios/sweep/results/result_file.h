@@ -1,4 +1,4 @@
-// Reads the result file of a sweep, finished or not.
+// Reads the result file of a sweep, whether the sweep is finished or not.
 #pragma once
 
 #include <array>
@@ -17,9 +17,10 @@
 
 namespace trainyard {
 
-inline constexpr int kApplicationId = 0x54724179;  // "TrAy": what `file` and SQLite know it by
+// "TrAy", by which SQLite and the command `file` recognise it
+inline constexpr int kApplicationId = 0x54724179;
 
-// Whether the database has the schema of docs/sweeps.md, of this version.
+// Fails unless the database has the schema of docs/sweeps.md in this version.
 Expected<void> check_result_file(Database& database);
 
 struct SessionRecord {
@@ -27,7 +28,7 @@ struct SessionRecord {
   std::int64_t workers = 0, points = 0;
 };
 
-// Of table `points`, in the order in which rows are read and written here.
+// The columns of table `points`, in the order in which rows are read and written here.
 std::string columns_of_points();
 
 PointStatus status_of(std::string_view name);
@@ -49,15 +50,15 @@ class ResultFile {
   static Expected<ResultFile> open(const std::filesystem::path& file);
 
   const std::filesystem::path& file() const { return file_; }
-  // What `sweep` says under the key; empty: nothing.
+  // The value of a key in table `sweep`; empty: none.
   const std::string& said(const std::string& key) const;
   Expected<std::vector<SweepInput>> inputs();
   Expected<std::vector<SessionRecord>> sessions();
   Expected<StatusCounts> counts();
-  // Whether every row is of one of `points` points; the error is complete.
+  // Fails unless all rows belong to points 0 … points − 1; the error is complete.
   Expected<void> check_points(std::int64_t points);
 
-  // Rows one after another, until `use` says false.
+  // Calls `use` for each row until it returns false.
   Expected<void> each(const RowQuery& query, const std::function<bool(const PointRow&)>& use);
 
  private:

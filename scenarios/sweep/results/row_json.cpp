@@ -5,7 +5,7 @@
 namespace trainyard {
 namespace {
 
-// What the file keeps as JSON text.
+// A value that the file keeps as JSON text.
 Json parsed(const std::string& text) {
   auto value = parse_json(text);
   return value ? std::move(*value) : Json(nullptr);

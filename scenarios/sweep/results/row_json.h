@@ -1,4 +1,4 @@
-// A point as JSON: `point`, `status`, what it has of its own, and its figures (null: unknown).
+// A point as JSON: `point`, `status`, the values that it changes, and its figures (null: unknown).
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace trainyard {
 
 Json row_value(const PointRow& row);
 
-// What the point has of its own: keys and values, text without its quotes.
+// The keys that the point changes and their values; text without quotes.
 std::vector<std::pair<std::string, std::string>> overrides_of(const PointRow& row);
 
 }  // namespace trainyard

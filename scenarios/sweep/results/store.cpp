@@ -77,7 +77,7 @@ Expected<void> describe(Database& database, const Sweep& sweep, const Session& s
   return {};
 }
 
-// All of it or nothing, whenever the program is killed.
+// Everything or nothing, even if the program is killed in between.
 Expected<void> create(Database& database, const Sweep& sweep, const Session& session) {
   if (auto done = database.run("BEGIN IMMEDIATE"); !done) return done;
   if (auto done = database.run(creation()); !done) return done;
@@ -104,7 +104,7 @@ std::string now() {
                      utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec);
 }
 
-// A database that is empty, or a result file.
+// Fails unless the database is empty or a result file.
 Expected<bool> is_new(Database& database) {
   const auto tables = database.integer("SELECT count(*) FROM sqlite_master");
   if (!tables) return tl::unexpected(tables.error());
@@ -146,8 +146,8 @@ Expected<SweepStore> SweepStore::open(const fs::path& file, const Sweep& sweep,
   SweepStore store(std::move(*lock), std::move(*database));
   const auto fresh = is_new(store.database_);
   if (!fresh) return tl::unexpected(at_file(file, fresh.error()));
-  // The log keeps what was committed when the program is killed; only a machine that loses power
-  // can lose the last commits, and then whole ones.
+  // Commits survive if the program is killed. Only if the machine loses power can the last commits
+  // be lost, and then only whole ones.
   const auto ready = store.database_.run("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;")
                          .and_then([&] {
                            return *fresh ? create(store.database_, sweep, session)
@@ -203,7 +203,7 @@ Expected<void> SweepStore::add(const AnsweredLease& answered) {
   auto done = insert(answered);
   if (done) return done;
   in_transaction_ = false;
-  static_cast<void>(database_.run("ROLLBACK"));  // the first error is the one to tell of
+  static_cast<void>(database_.run("ROLLBACK"));  // the first error is the one to report
   return done;
 }
 

@@ -1,7 +1,8 @@
-// The result file of a sweep: one SQLite database (write-ahead log), its schema versioned in
-// `user_version` and described in docs/sweeps.md. Rows come in leases, consecutive points that were
-// answered together; a lease and its rows are written in one transaction, so that what is not
-// complete is not there, and running again continues with the leases that are missing.
+// Writes the result file of a sweep: an SQLite database (write-ahead log) whose schema is versioned
+// in `user_version` and described in docs/sweeps.md. Rows come in leases, which are consecutive
+// points that were answered together. A lease and its rows are written in one transaction, so an
+// incomplete lease is never in the file, and running the sweep again continues with the missing
+// leases.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,7 @@ namespace trainyard {
 
 inline constexpr int kStoreVersion = 3;
 
-// Consecutive points.
+// Points first … first + count − 1.
 struct Lease {
   std::int64_t first = 0, count = 0;
   friend bool operator==(const Lease&, const Lease&) = default;
@@ -30,17 +31,17 @@ struct AnsweredLease {
   std::vector<PointRow> rows;
 };
 
-// One start of the program on a result file.
+// One start of the program that writes to the file.
 struct Session {
   std::string version;  // of Trainyard
   std::string host;
   int workers = 1;
 };
 
-// What tells one sweep from another: the document, what it refers to, and the version that answers.
+// Text that differs between sweeps: the document, what it refers to, and the version that answers.
 std::string identity_of(const Sweep& sweep, const std::string& version);
 
-// Exclusive use of a result file while it lives, whoever else may read it.
+// The exclusive right to write a result file, as long as this lives; others may read it.
 class FileLock {
  public:
   static Expected<FileLock> take(const std::filesystem::path& file);
@@ -56,14 +57,14 @@ class FileLock {
 
 class SweepStore {
  public:
-  // Creates the file, or continues it; refuses a file that is something else or of another sweep.
+  // Creates the file or continues it; refuses a file that is something else or of another sweep.
   static Expected<SweepStore> open(const std::filesystem::path& file, const Sweep& sweep,
                                    const Session& session);
 
-  // What no lease covers, in order.
+  // The points that no lease in the file covers, in order.
   Expected<std::vector<Lease>> missing(std::int64_t points);
-  // Written with the next commit. What cannot be written takes with it all since the last one, so
-  // that no part of a lease stays.
+  // Adds a lease, to be written with the next commit. If that fails, everything since the last
+  // commit is rolled back, so that no part of a lease remains.
   Expected<void> add(const AnsweredLease& answered);
   Expected<void> commit();
 

@@ -1,4 +1,4 @@
-// What a sweep found, in short: how many points, the best one, why others were refused.
+// A short summary of a sweep: the number of points, the best ones, why others were refused.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace trainyard {
 
-// How points are put in order: the best first.
+// How points are ordered, the best first.
 struct PointOrder {
   std::string_view sql;
   std::string_view label;  // "throughput"
@@ -27,8 +27,8 @@ struct SweepSummary {
   SweepOutcome outcome;
   PointOrder order;
   std::int64_t done = 0, too_large = 0, refused = 0;
-  std::vector<PointRow> best;  // of those that fit, the first kBestTold in order
-  std::string refusal;         // why the first refused point was
+  std::vector<PointRow> best;  // the first kBestTold of those that fit, in order
+  std::string refusal;         // the reason of the first refused point
 
   std::int64_t left_out() const {
     return outcome.found + outcome.answered - done - too_large - refused;

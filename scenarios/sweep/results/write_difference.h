@@ -1,4 +1,4 @@
-// What `trainyard diff` found, as JSON (`diff/1`).
+// The result of `trainyard diff` as JSON (`diff/1`).
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace trainyard {
 
-// Of groups of unlike nodes also how they are used: they have no parts of the step in common.
+// For groups of unlike nodes, how they are used; they have no common breakdown of the step.
 struct UseOfGroups {
   UnlikeCluster cluster;
   GroupedPlan plan;
@@ -19,7 +19,7 @@ struct ComparedAnswer {
   Candidate candidate;
   std::optional<UseOfGroups> groups;
   std::optional<double> carbon_per_step;  // g
-  double goodput = 0;                     // in closed form
+  double goodput = 0;                     // of the closed form
 };
 
 std::string scenario_difference_json(const std::vector<KeyChange>& changes,

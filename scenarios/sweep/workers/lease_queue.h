@@ -1,6 +1,6 @@
-// The points of a sweep that are still to be answered, handed out as leases. What a worker died on
-// is handed out once more, point by point and behind all else: should a point be what it died of,
-// it takes one more worker with it, and everything else is answered by then.
+// The points of a sweep that are still to be answered, handed out as leases. A lease on which a
+// worker died is handed out once more, point by point, after all others: if one of its points is
+// what kills workers, it kills only one more, and all other points are answered by then.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ inline std::int64_t points_of(const std::vector<Lease>& leases) {
 
 class LeaseQueue {
  public:
-  // `gaps`: in order. Leases have `size` points at most.
+  // `gaps`: the missing points, in order. A lease has at most `size` points.
   LeaseQueue(std::vector<Lease> gaps, std::int64_t size)
       : gaps_(gaps.rbegin(), gaps.rend()), size_(size) {}
 
@@ -34,12 +34,13 @@ class LeaseQueue {
     if (gap.count == 0) gaps_.pop_back();
     return lease;
   }
-  // Nobody had it: it is handed out next.
+  // Takes back a lease that no worker received; it is handed out next.
   void give_back(Lease lease) { gaps_.push_back(lease); }
-  // A worker died on it. False: the second one on this point, which is not handed out again.
+  // A worker died on the lease. False: it was the second one on this point, which is not handed out
+  // again.
   bool lose(Lease lease) {
     if (lease.count == 1 && lost_.contains(lease.first)) return false;
-    std::vector<Lease> points;  // the last one first
+    std::vector<Lease> points;  // in reverse order
     for (std::int64_t i = lease.count; i-- > 0;) {
       points.push_back({lease.first + i, 1});
       lost_.insert(lease.first + i);
@@ -50,7 +51,7 @@ class LeaseQueue {
   bool empty() const { return gaps_.empty(); }
 
  private:
-  std::vector<Lease> gaps_;  // the next one last
+  std::vector<Lease> gaps_;  // in reverse order: the next one is the last
   std::int64_t size_;
   std::set<std::int64_t> lost_;  // points of leases that a worker died on
 };

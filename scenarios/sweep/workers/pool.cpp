@@ -18,7 +18,7 @@
 namespace trainyard {
 namespace {
 
-constexpr int kPatience = 100;  // ms between looks at what interrupts
+constexpr int kPatience = 100;  // ms between checks for an interruption
 
 template <typename Value>
 void append(std::string& bytes, const Value& value) {
@@ -53,7 +53,7 @@ bool take_row(std::string_view& bytes, PointRow& row) {
          take_text(bytes, row.note) && take_text(bytes, row.plan) && take(bytes, row.figures);
 }
 
-// Points of the lease, in order; the constraints leave some out.
+// Whether the rows are points of the lease, in order; the constraints may exclude some.
 bool answers_lease(const AnsweredLease& answered) {
   const Lease& lease = answered.lease;
   std::int64_t next = 0;  // of the lease
@@ -66,7 +66,7 @@ bool answers_lease(const AnsweredLease& answered) {
   });
 }
 
-// Nothing at the end: the other side is gone.
+// None at the end, when the other side is gone.
 std::optional<Lease> receive_lease(int socket) {
   Lease lease;
   const ssize_t count = ::recv(socket, &lease, sizeof(lease), MSG_WAITALL);
@@ -93,7 +93,7 @@ void serve_leases(const Sweep& sweep, int socket) {
   }
 }
 
-// The length of the rest first.
+// Begins with the length of the rest.
 std::string bytes_of(const AnsweredLease& answered) {
   std::string rest;
   append(rest, answered.lease);
@@ -137,7 +137,7 @@ void WorkerPool::end(Worker& worker) {
   ::waitpid(worker.process, nullptr, 0);
 }
 
-// One sweep over the workers.
+// One sweep, answered by the workers.
 class WorkerPool::Run {
  public:
   Run(const Sweep& sweep, std::vector<Worker>& workers, LeaseQueue queue, SweepWriter writer,
@@ -174,7 +174,7 @@ class WorkerPool::Run {
       std::string bytes;
       append(bytes, *worker.lease);
       if (send_all(worker.socket, bytes)) continue;
-      queue_.give_back(*worker.lease);  // it was gone before
+      queue_.give_back(*worker.lease);  // the worker was gone before
       drop(i--);
     }
   }

@@ -1,7 +1,7 @@
-// Workers that answer leases of a sweep over sockets, wherever they are; the calling process hands
-// out the leases and writes. A worker that dies loses its lease, and the others answer it; a point
-// that two have died on is refused. Nothing that a worker does can harm the result file. Workers
-// talk to the caller alone.
+// Workers that answer leases of a sweep over sockets, wherever they run. The calling process hands
+// out the leases and writes the result file, so nothing that a worker does can harm the file. If a
+// worker dies, others answer its lease; a point on which two workers died is refused. Workers talk
+// only to the calling process.
 #pragma once
 
 #include <sys/types.h>
@@ -19,15 +19,15 @@ class WorkerPool {
  public:
   struct Worker {
     int socket = -1;
-    pid_t process = 0;  // a child of this process; 0: it is not
+    pid_t process = 0;  // if it is a child of this process; else 0
     std::optional<Lease> lease;
-    std::string received;  // of an answer that is not complete yet
+    std::string received;  // part of an answer that has arrived so far
   };
 
   WorkerPool() = default;
   WorkerPool(WorkerPool&&) noexcept = default;
   WorkerPool& operator=(WorkerPool&&) = delete;
-  ~WorkerPool();  // ends those that are left: sockets are closed, children killed
+  ~WorkerPool();  // closes the sockets and kills the children that are left
 
   void add(Worker worker) { workers_.push_back(std::move(worker)); }
   const std::vector<Worker>& workers() const { return workers_; }
@@ -41,15 +41,15 @@ class WorkerPool {
   std::vector<Worker> workers_;
 };
 
-// What a worker does until the other end is closed.
+// Answers leases, as a worker, until the other end of the socket is closed.
 void serve_leases(const Sweep& sweep, int socket);
 
-// All of it; false: the other end is gone.
+// Sends all bytes; false: the other end is gone.
 bool send_all(int socket, std::string_view bytes);
 
-// Rows of a lease as bytes between two processes of the same program.
+// An answered lease as bytes, for two processes of the same program.
 std::string bytes_of(const AnsweredLease& answered);
-// Nothing when the bytes are not what bytes_of makes.
+// None if the bytes are not from bytes_of.
 std::optional<AnsweredLease> answered_of(std::string_view bytes);
 
 }  // namespace trainyard

@@ -15,7 +15,7 @@
 namespace trainyard {
 namespace {
 
-// Interruptions are for the supervisor to act upon.
+// A worker ignores interruptions: the supervisor acts on them.
 [[noreturn]] void serve(const Sweep& sweep, int socket) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   std::signal(SIGINT, SIG_IGN);
@@ -39,7 +39,8 @@ Expected<WorkerPool> start_worker_processes(const Sweep& sweep, int count) {
       return failure("--ranks", fmt::format("a worker cannot be started: {}", reason_of(error)));
     }
     if (process == 0) {
-      // Of the supervisor's ends none stays open here, so that its end is seen as one.
+      // Close the supervisor's ends of all sockets here, so that a worker notices when the
+      // supervisor ends.
       for (const WorkerPool::Worker& other : pool.workers()) ::close(other.socket);
       ::close(ends[0]);
       serve(sweep, ends[1]);

@@ -5,8 +5,8 @@
 
 namespace trainyard {
 
-// Requires: no thread has been started yet. Before the result file is opened, so that workers hold
-// nothing of it. Refers to `sweep`.
+// Starts `count` workers. Requires: no thread has been started yet, the result file is not open
+// yet, so that workers inherit nothing of it, and `sweep` outlives the workers.
 Expected<WorkerPool> start_worker_processes(const Sweep& sweep, int count);
 
 }  // namespace trainyard

@@ -41,7 +41,7 @@ Expected<std::string> new_secret() {
   return fmt::format("{:02x}", fmt::join(bytes, ""));
 }
 
-// Of this host's interfaces, the way back to itself last.
+// The addresses of this host's interfaces, the loopback last.
 std::vector<std::string> own_addresses() {
   ifaddrs* first = nullptr;
   if (::getifaddrs(&first) != 0) return {"127.0.0.1"};
@@ -66,8 +66,8 @@ void set_option(int socket, int level, int option, int value) {
   ::setsockopt(socket, level, option, &value, sizeof(value));
 }
 
-// Nothing may hang on a machine that is gone: 20 s of silence, then three questions; the same time
-// for what was sent and is not acknowledged, which asks no questions.
+// Notices a machine that is gone: after 20 s of silence come three probes; data that was sent gets
+// the same time to be acknowledged, because probes are not sent then.
 void watch(int socket) {
   set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
   set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, 20);
@@ -115,13 +115,13 @@ sockaddr_in socket_address(std::uint32_t host, std::uint16_t port) {
   return address;
 }
 
-// −1: nobody there.
+// Returns −1 if nobody answers.
 int connected(const std::string& host, std::uint16_t port) {
   in_addr number{};
   if (::inet_pton(AF_INET, host.c_str(), &number) != 1) return -1;
   const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (socket < 0) return -1;
-  limit_waiting(socket, kHandshake);  // of connect, too
+  limit_waiting(socket, kHandshake);  // limits connect, too
   const sockaddr_in address = socket_address(number.s_addr, port);
   if (::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) {
     return socket;

@@ -1,6 +1,6 @@
-// Workers of a sweep on other machines, or on this one, that were started by somebody else: they
-// connect over TCP (IPv4) to a listener that knows them by a secret. Who told them the address is
-// no matter of this file. A machine that vanishes without a word is noticed in half a minute.
+// Workers of a sweep on other machines, or on this one, that somebody else starts: they connect
+// over TCP (IPv4) to a listener and prove that they know its secret. How they get the address is
+// not part of this file. A machine that vanishes silently is noticed within half a minute.
 #pragma once
 
 #include <chrono>
@@ -17,10 +17,10 @@ class WorkerListener {
   WorkerListener& operator=(WorkerListener&&) = delete;
   ~WorkerListener();
 
-  // What a worker has to know to connect: one line, with the secret in it.
+  // What a worker needs to connect: one line that includes the secret.
   const std::string& address() const { return address_; }
 
-  // Waits until so many have connected, or for `patience`.
+  // Waits until so many workers have connected, but no longer than `patience`.
   WorkerPool accept(int workers, std::chrono::milliseconds patience) const;
 
  private:
@@ -31,7 +31,7 @@ class WorkerListener {
   std::string secret_, address_;
 };
 
-// A worker's socket for serve_leases.
+// Connects a worker; returns its socket for serve_leases.
 Expected<int> connect_to_sweep(const std::string& address);
 
 }  // namespace trainyard
