@@ -1,8 +1,9 @@
-// FSDP and plain DDP as Hugging Face Accelerate configures them: YAML in, YAML out. Keys as in
-// accelerate 1.11 (commands/config/config_args.py, utils/dataclasses.py:
+// FSDP and plain DDP as Hugging Face Accelerate configures them: its YAML as a scenario, and a plan
+// as its YAML. Keys as in accelerate 1.11 (commands/config/config_args.py, utils/dataclasses.py:
 // FullyShardedDataParallelPlugin, ParallelismConfig).
 //
-// The YAML knows neither network, batch nor sequence: a micro-batch of 1 is taken and printed.
+// The YAML has neither network nor batch nor sequence length. A micro-batch of 1 is assumed and
+// reported.
 #pragma once
 
 #include "scenarios/interchange/launch.h"
@@ -13,7 +14,7 @@ namespace trainyard {
 
 Expected<Imported> import_fsdp(const ForeignFile& file, const ImportSettings& settings);
 
-// Error: what Accelerate's YAML cannot say.
+// Fails with the first part of the plan that Accelerate's YAML cannot express.
 Expected<Exported> export_fsdp(const Scenario& scenario, const Plan& plan);
 
 }  // namespace trainyard

@@ -1,5 +1,6 @@
-// What a reader of another tool's file gives back: a document of ours, and what a user must know of
-// it. A file that says something this program cannot take is refused, never read in part.
+// What a reader of another tool's file returns: one of our documents, and what a user must know
+// about it. A file that says something this program cannot represent is refused, never read in
+// part.
 #pragma once
 
 #include <string>
@@ -10,8 +11,8 @@ namespace trainyard {
 struct Imported {
   std::string document;                  // JSON text
   std::string summary;                   // one line
-  std::vector<std::string> assumptions;  // what the file does not say, and what stands instead
-  std::vector<std::string> ignored;      // what it says that changes neither time nor memory
+  std::vector<std::string> assumptions;  // what the file leaves out, and what is assumed
+  std::vector<std::string> ignored;      // what it says without effect on time or memory
 };
 
 }  // namespace trainyard

@@ -1,5 +1,5 @@
-// Options of another tool by name, from whatever file they were written in, with the place of each.
-// Readers take what they know and never fail; the first value that cannot be is remembered.
+// Options of another tool by name, whatever file they come from, each with its place. Getters never
+// fail; they remember the first value that is not allowed, and error() returns it.
 #pragma once
 
 #include <cstdint>
@@ -17,53 +17,54 @@
 namespace trainyard {
 
 struct Option {
-  std::vector<std::string> words;  // none: a flag that is set
+  std::vector<std::string> words;  // none: a flag without value, which is set
   std::string where;               // file and line, or file and JSON pointer
   bool read = false;
 };
 
 class Options {
  public:
-  // On a command line words may follow a flag that are none of its business.
+  // without_value: words after a flag may have nothing to do with it, as on a command line.
   enum class Flags { with_value, without_value };
   explicit Options(std::string file, Flags flags = Flags::with_value)
       : file_(std::move(file)), flags_(flags) {}
 
-  // A later value replaces an earlier one, as command lines do.
+  // A later value replaces an earlier one, as on command lines.
   void set(const std::string& name, Option option) { options_[name] = std::move(option); }
-  // What a file calls `earlier` is `name`, unless it has that too.
+  // Renames option `earlier` to `name`, unless the file has that too.
   void rename(std::string_view earlier, std::string_view name);
-  // Every leaf of a tree; `separator` joins the keys on the way ("optimizer.name"); empty: the last
-  // key alone. A leaf that is null is absent.
+  // Sets an option for every leaf of a tree but null. Its name is the keys on the way, joined by
+  // `separator` ("optimizer.name"), or the last key alone if `separator` is empty.
   void set_tree(const Json& tree, std::string_view separator);
 
   bool has(std::string_view name);
-  // Set, and not to false.
+  // Whether the option is set, and not to false.
   bool flag(std::string_view name);
-  std::optional<bool> said(std::string_view name);  // absent: nothing
+  std::optional<bool> said(std::string_view name);  // none: the option is absent
   std::optional<std::int64_t> count(std::string_view name, std::int64_t least,
                                     std::int64_t most = 100'000'000);
-  int degree(std::string_view name, int fallback = 1);  // from 1
+  int degree(std::string_view name, int fallback = 1);  // a whole number from 1
   std::optional<double> number(std::string_view name);
-  std::string text(std::string_view name);  // empty: absent
+  std::string text(std::string_view name);  // "": the option is absent
   std::vector<std::string> words(std::string_view name);
-  // One of these words; `fallback` when it is absent.
+  // One of the allowed words; `fallback` if the option is absent.
   std::string choice(std::string_view name, std::span<const std::string_view> allowed,
                      std::string_view fallback);
 
-  // "found --x 3; allowed: …" at the option's place, or at the file's where it is absent.
+  // Remembers the error "found --x 3; allowed: …" at the option's place, or the file's if it is
+  // absent.
   void refuse(std::string_view name, std::string_view allowed);
   void fail(Error error);
   const std::optional<Error>& error() const { return error_; }
   const std::string& file() const { return file_; }
 
-  // What was taken for granted where the options were read.
+  // What was assumed when the options were read.
   void assume(std::vector<std::string> assumptions) { assumptions_ = std::move(assumptions); }
   const std::vector<std::string>& assumptions() const { return assumptions_; }
 
-  // Set to nothing: false, 0, none.
+  // Whether the option is set to a value that means nothing: false, 0, none.
   bool is_off(std::string_view name) const;
-  // Names that nobody read, in order.
+  // The options that nobody has asked for, in order of name.
   std::vector<std::string> unread() const;
 
  private:

@@ -1,4 +1,4 @@
-// Refusals that several targets share.
+// Refusals of parts of a plan that several export targets share.
 #pragma once
 
 #include <initializer_list>
@@ -14,7 +14,7 @@ void refuse_pipeline(const Plan& plan, Refusals& refusals);  // any
 void refuse_experts(const Plan& plan, Refusals& refusals);   // any expert parallelism
 void refuse_names(Refusals& refusals, std::string pointer, std::string_view found,
                   std::initializer_list<std::string_view> allowed);
-// What no target can say: recomputation stage by stage, a collective algorithm, an optimizer
+// What no target can express: recomputation stage by stage, a collective algorithm, an optimizer
 // without barrier.
 void refuse_common(const Scenario& scenario, const Plan& plan, Refusals& refusals);
 // A capacity factor, a pass list.

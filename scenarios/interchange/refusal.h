@@ -1,4 +1,4 @@
-// What a target cannot express, by name: the first of it is the error of an export.
+// What an export target cannot express. Only the first refusal is kept, as the error of the export.
 #pragma once
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@ class Refusals {
  public:
   explicit Refusals(std::string target) : target_(std::move(target)) {}
 
-  // `allowed`: what the target can say for the key at `pointer`.
+  // `allowed`: what the target can express for the key at `pointer`.
   void add(std::string pointer, std::string_view found, std::string_view allowed) {
     if (error_) return;
     error_ = Error{std::move(pointer),

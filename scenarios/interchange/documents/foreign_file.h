@@ -1,4 +1,4 @@
-// A file of another tool: its text and how error lines name it, with the line of a position.
+// A file of another tool: its text, its name in errors, and errors at a position or line of it.
 #pragma once
 
 #include <filesystem>
@@ -12,8 +12,8 @@
 namespace trainyard {
 
 struct ForeignFile {
-  std::string name;  // as error lines show it
-  std::string stem;  // for naming what is made of it
+  std::string name;  // as errors show it
+  std::string stem;  // base of the names of what is made from it
   std::string text;
 
   tl::unexpected<Error> error(std::string message) const;
@@ -21,14 +21,14 @@ struct ForeignFile {
   tl::unexpected<Error> error_in_line(std::size_t line, std::string message) const;  // from 1
 };
 
-// A regular file of at most `most` bytes; the error is complete.
+// Reads a regular file of at most `most` bytes; the error is complete.
 Expected<ForeignFile> read_foreign_file(const std::filesystem::path& file,
                                         std::size_t most = kLargestDocument);
 
 // Takes the next line off `text`, without its end (LF or CR LF).
 std::string_view take_line(std::string_view& text);
 
-// The words between blanks.
+// The words of a line, which blanks separate.
 std::vector<std::string_view> words_of(std::string_view line);
 
 }  // namespace trainyard

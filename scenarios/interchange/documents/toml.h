@@ -9,7 +9,8 @@ namespace trainyard {
 // Errors name the line.
 Expected<Json> parse_toml(const ForeignFile& file);
 
-// Requires: an object of objects of numbers, texts, flags and lists of them. Keys in order of name.
+// Writes TOML, keys in order of name. Requires: an object of objects of numbers, texts, flags and
+// lists of them.
 std::string toml_text(const Json& tree);
 
 }  // namespace trainyard

@@ -1,6 +1,6 @@
-// The matrix that `nvidia-smi topo -m` prints: which links lie between each pair of GPUs and how
+// The matrix that `nvidia-smi topo -m` prints: which links lie between each pair of GPUs, and how
 // far each NIC is (NVIDIA System Management Interface documentation, topo). It names neither the
-// GPU nor the speed of a NIC: those of the device with that many NVLinks are assumed.
+// GPU nor the speed of a NIC; those of the device with as many NVLinks are assumed.
 #pragma once
 
 #include <filesystem>
@@ -12,7 +12,7 @@
 
 namespace trainyard {
 
-// Without a device: the first of the catalog with as many NVLinks.
+// `device`: none for the first of the catalog with as many NVLinks.
 Expected<ImportedNode> nvidia_smi_node(const ForeignFile& file,
                                        const std::optional<NamedDevice>& device);
 

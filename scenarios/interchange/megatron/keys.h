@@ -1,4 +1,4 @@
-// Megatron-LM's options that an import does not read, by what they change.
+// Options of Megatron-LM that an import does not read, by their effect.
 #pragma once
 
 #include <array>
@@ -6,7 +6,7 @@
 
 namespace trainyard {
 
-// Options that change time or memory and are not read.
+// Options that change time or memory; an import refuses them unless they are off.
 inline constexpr auto kChangingMegatronKeys = std::to_array<std::string_view>(
     {"encoder_num_layers", "decoder_num_layers", "encoder_seq_length", "decoder_seq_length",
      "hybrid_override_pattern", "hybrid_layer_pattern", "is_hybrid_model", "spec",
@@ -26,7 +26,7 @@ inline constexpr auto kChangingMegatronKeys = std::to_array<std::string_view>(
      "zero_stage", "deepspeed", "cpu_optimizer", "checkpoint_activations",
      "deepspeed_activation_checkpointing"});
 
-// Beginnings of those that change neither, and of those that the stack stands for.
+// Beginnings of the names of options that change neither, or that the stack stands for.
 inline constexpr auto kNeutralMegatronKeys =
     std::to_array<std::string_view>({"accumulate_allreduce",
                                      "adam_",
@@ -136,7 +136,8 @@ inline constexpr auto kNeutralMegatronKeys =
                                      "wandb",
                                      "weight_decay"});
 
-// What the optimizer keeps, in the type that is priced (megatron/training/arguments.py).
+// Types of what the optimizer keeps; only the types that are priced are accepted
+// (megatron/training/arguments.py).
 inline constexpr auto kMegatronStateTypes = std::to_array<std::string_view>(
     {"main_grads_dtype", "main_params_dtype", "exp_avg_dtype", "exp_avg_sq_dtype"});
 

@@ -14,18 +14,18 @@
 
 namespace trainyard {
 
-// A command line or script, or YAML where the file's first line is a key.
+// Reads a command line or script, or YAML if the file's first line is a key.
 Expected<Imported> import_megatron(const ForeignFile& file, const ImportSettings& settings);
 
-// Error: what Megatron-LM cannot say.
+// Fails with the first part of the plan that Megatron-LM cannot express.
 Expected<Exported> export_megatron(const Scenario& scenario, const Plan& plan);
 
-// "([0]*3+[1]*58)": a list that Python makes of lists of numbers, sums and multiples.
+// Evaluates a list in Python of numbers, sums and multiples of lists: "([0]*3+[1]*58)".
 Expected<std::vector<int>> parse_python_list(std::string_view text);
-// The same list, written with multiples.
+// Writes such a list, with multiples.
 std::string python_list(const std::vector<int>& values);
 
-// "Et*3|t*4|t*3L": layers of each chunk, in the order in which a micro-batch passes them.
+// The layers of each chunk, in the order in which a micro-batch passes them: "Et*3|t*4|t*3L".
 Expected<std::vector<int>> parse_pipeline_layout(std::string_view text, int mtp_layers = 0);
 std::string pipeline_layout(const std::vector<int>& layers, int mtp_layers = 0);
 

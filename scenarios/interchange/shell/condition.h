@@ -1,6 +1,6 @@
-// Whether the condition of a script holds, as far as its own variables decide it: comparisons in
-// brackets and arithmetic, with `!`, `&&` and `||`. What it asks of the machine (files, commands)
-// is taken as no.
+// Whether a condition of a script holds, as far as the script's own variables decide it:
+// comparisons in brackets and arithmetic, with `!`, `&&` and `||`. A question about the machine
+// (files, commands) is answered with no.
 #pragma once
 
 #include <span>

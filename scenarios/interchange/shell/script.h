@@ -1,6 +1,6 @@
-// The words that a script's commands are made of, its variables and arrays put in, and of its `if`
-// and `case` the branches that its own variables choose. Loops are gone through once, with nothing
-// known of what they count. Nothing is run.
+// The words of a script's commands, with its variables and arrays put in. Of an `if` or `case` only
+// the branch that the script's own variables choose is read; the body of a loop is read once, with
+// its counter unknown. Nothing is run.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ struct ShellWord {
 
 struct ShellCommands {
   std::vector<ShellWord> words;
-  std::vector<std::string> assumptions;  // what was taken for granted
+  std::vector<std::string> assumptions;  // what was assumed where the file leaves something open
 };
 Expected<ShellCommands> commands_of(const ForeignFile& file);
 

@@ -9,10 +9,10 @@
 
 namespace trainyard {
 
-// `--num-layers 32` as option `num_layers` and `--a=b` as `a`. Errors name the line.
+// Reads `--num-layers 32` as option `num_layers` and `--a=b` as `a`. Errors name the line.
 Expected<Options> parse_command_line(const ForeignFile& file);
 
-// Text as one word of a POSIX shell, whatever is in it.
+// The text quoted as one word of a POSIX shell, whatever it contains.
 std::string shell_quoted(std::string_view text);
 
 }  // namespace trainyard

@@ -1,6 +1,6 @@
-// The words and operators of a shell script, one after another, with its variables put in: quotes,
+// The words and operators of a shell script, one after another, with its variables put in. Quotes,
 // escapes, comments, continued lines and here-documents are resolved as a shell does. Nothing is
-// run: what a command would say, and what the file does not set, stays as it is written.
+// run: command substitutions, and variables that the file does not set, stay as they are written.
 #pragma once
 
 #include <map>
@@ -18,7 +18,7 @@ struct ShellToken {
   Kind kind = Kind::end;
   std::string text;  // "\n" is a sign
   std::size_t line = 1;
-  bool quoted = false;  // a part of it, so that it is no reserved word
+  bool quoted = false;  // a part was quoted, so it is no reserved word
   std::string array;    // the word is this array as a whole: "${NAME[@]}"
 
   bool is_sign(std::string_view sign) const { return kind == Kind::sign && text == sign; }
@@ -27,7 +27,7 @@ struct ShellToken {
   }
 };
 
-// Stands in a word where a variable without quotes had blanks: the word ends there.
+// Marks a place in a word where an unquoted variable had blanks: the word ends there.
 inline constexpr char kWordEnd = '\x01';
 
 struct ShellVariables {
@@ -37,15 +37,15 @@ struct ShellVariables {
 
 class ShellTokens {
  public:
-  // Both outlive this; the variables of the moment are used.
+  // Requires: both outlive this. Each token uses the variables as they are at that moment.
   ShellTokens(const ForeignFile& file, const ShellVariables& variables)
       : file_(file), variables_(variables), text_(file.text) {}
 
-  // `first`: a command may begin here, so that "((" is arithmetic.
+  // `first`: a command may begin here, so "((" begins arithmetic.
   Expected<ShellToken> next(bool first);
-  // Whether what comes now is "(", without a blank: of an array.
+  // Whether "(" follows at once, without a blank, which begins an array.
   bool opens_array() const { return at_ < text_.size() && text_[at_] == '('; }
-  // Whether a variable that is not set is empty, as it is in conditions, or stays as written.
+  // Whether an unset variable is empty, as in conditions, or stays as written.
   void take_unset_as_empty(bool empty) { empty_ = empty; }
 
  private:

@@ -1,4 +1,4 @@
-// The networks that torchtitan has by name and flavour, and ours of the same shape.
+// The networks that torchtitan has by name and flavour, and the catalog's models of the same shape.
 #pragma once
 
 #include <array>
