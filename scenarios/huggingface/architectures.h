@@ -1,7 +1,7 @@
-// What the code of a family of decoders fixes and its configs need not say. Source: Hugging Face
-// transformers 4.57 and 5.23, models/<type>/configuration_<type>.py and modeling_<type>.py; of
-// families whose code lies beside their weights (chatglm, internlm2, exaone, bailing, arctic, …)
-// that code.
+// What the code of each family of decoders fixes, so that its configs need not say it. Source:
+// Hugging Face transformers 4.57 and 5.23, models/<type>/configuration_<type>.py and
+// modeling_<type>.py; for families whose code is published with their weights (chatglm, internlm2,
+// exaone, bailing, arctic, …) that code.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@
 namespace trainyard {
 
 enum class NormWeights {
-  rms,           // h a norm
+  rms,           // RMSNorm: h parameters
   layer,         // LayerNorm with biases: 2h
   layer_no_bias  // LayerNorm without: h
 };
 
-// The norm over queries and keys, by its parameters a layer.
+// The norm over queries and keys, with its number of parameters in each layer.
 enum class HeadNorm {
   none,
   by_head,         // 2d: one vector for all heads (Qwen3)
@@ -31,13 +31,13 @@ enum class HeadNorm {
 // Linear layers that have biases.
 struct LinearBiases {
   bool qkv = false;
-  bool output = false;  // of attention
+  bool output = false;  // output projection of attention
   bool mlp = false;     // experts and router included
 };
 inline constexpr LinearBiases kAllBiases{.qkv = true, .output = true, .mlp = true};
 inline constexpr LinearBiases kQkvBiases{.qkv = true};
 
-// Sizes of the configuration class, for what a config leaves out.
+// The defaults of the family's configuration class, for sizes that a config leaves out.
 struct ClassSizes {
   int layers = 0;
   int hidden_size = 0;
@@ -54,10 +54,10 @@ struct ClassExperts {
   std::int64_t ffn_size = 0;  // 0: intermediate_size
   int shared = 0;
   int dense_layers = 0;
-  std::int64_t shared_ffn_size = 0;  // of one shared expert of its own width; 0: ffn_size
+  std::int64_t shared_ffn_size = 0;  // if a shared expert has its own width; 0: ffn_size
 };
 
-// Parameters of a network that Transformer has no place for.
+// Parameters of a network that a Transformer does not represent.
 struct Beyond {
   std::string_view what;
   double (*parameters)(const Transformer&) = nullptr;
@@ -66,29 +66,29 @@ struct Beyond {
 struct Architecture {
   std::string_view type;  // model_type
   NormWeights norm = NormWeights::rms;
-  int norms = 2;  // a layer, as wide as hidden_size
+  int norms = 2;  // norms of width hidden_size in each layer
   bool final_norm = true;
   bool plain_mlp = false;  // one up projection, no gate
   LinearBiases biases = {};
-  bool attention_bias_of_output = true;  // what `attention_bias` switches
-  bool head_bias = false;                // of the output head
-  bool tied = false;                     // unless tie_word_embeddings says otherwise
+  bool attention_bias_of_output = true;  // whether `attention_bias` switches this bias, too
+  bool head_bias = false;                // bias of the output head
+  bool tied = false;                     // default of tie_word_embeddings
   bool learned_positions = false;
   HeadNorm qk_norm = HeadNorm::none;
-  HeadNorm qk_norm_on_demand = HeadNorm::by_head;  // where use_qk_norm or qk_layernorm asks for it
+  HeadNorm qk_norm_on_demand = HeadNorm::by_head;  // if use_qk_norm or qk_layernorm is set
   bool sinks = false;
-  int window = 0;                 // unless the config says it
-  bool window_if_said = false;    // its code has windows, its class has none
-  bool window_on_demand = false;  // none unless use_sliding_window says so
-  int full_attention_every = 0;   // of a sliding-window model, unless its config says it
-  bool recurrent = false;         // unless layer_types says that all layers are attention
+  int window = 0;                 // default of the window
+  bool window_if_said = false;    // has a window only if the config gives its size
+  bool window_on_demand = false;  // has a window only if use_sliding_window is set
+  int full_attention_every = 0;   // default for models with a sliding window
+  bool recurrent = false;         // refused unless layer_types has attention in all layers
   bool router_correction_bias = false;
   bool shared_expert_gate = false;
   ClassSizes sizes = {};
-  LatentAttention latent = {};  // of the class; kv_rank 0: multi-head attention
+  LatentAttention latent = {};  // defaults; kv_rank 0: no latent attention
   ClassExperts experts = {};
   Beyond beyond = {};
-  std::string_view note = {};  // what is planned otherwise than it is
+  std::string_view note = {};  // in what the planned network differs from the real one
 };
 
 // The family of a model_type; nullptr: not known.

@@ -1,5 +1,5 @@
-// The keys of a Hugging Face config.json, with the names that families give them. The first error
-// is remembered instead of stopping at it.
+// The keys of a Hugging Face config.json, under the different names that families give them.
+// Getters never stop at an error: the first one is remembered, and error() returns it.
 #pragma once
 
 #include <cstdint>
@@ -17,40 +17,40 @@
 
 namespace trainyard {
 
-// Not false, 0 or below, null or empty.
+// Whether a value states something: it is not false, 0 or below, null or empty.
 bool says_something(const Json& value);
 
 class HuggingFaceConfig {
  public:
   using Keys = std::initializer_list<std::string_view>;
 
-  // `json` outlives the config.
+  // Requires: `json` outlives the config.
   HuggingFaceConfig(const Json& json, Place place) : json_(json), place_(std::move(place)) {}
 
-  // The value of the first of the keys that is there and not null; else nullptr.
+  // The value of the first of the keys that is present and not null; else nullptr.
   const Json* find(Keys keys);
   bool has(std::string_view key) { return find({key}) != nullptr; }
-  // The keys that say something and that nobody has asked for yet, in the config's order.
+  // The keys that state something and that nobody has asked for yet, in the config's order.
   std::vector<std::string> unread() const;
-  // Counts as asked for: what it says, another key has said.
+  // Marks keys as asked for, because another key has said the same.
   void pass_over(Keys keys) { asked_.insert(keys.begin(), keys.end()); }
-  // One of the keys is there as null: the config says that there is none.
+  // Whether one of the keys is present as null, by which a config says "none".
   bool says_none(Keys keys) const;
-  // One of the keys is there as false.
+  // Whether one of the keys is present as false.
   bool says_false(Keys keys) const;
 
-  // A whole number from 0 to `most`. Of the keys that some configs give layer by layer, a list of
-  // equal numbers stands for one of them.
+  // A whole number from 0 to `most`. For the keys that some configs give layer by layer, a list of
+  // equal numbers counts as that number.
   std::int64_t count(Keys keys, std::int64_t fallback, double most = 1e8);
   int small_count(Keys keys, int fallback, double most = 1e6);
-  // From 1; an error where there is none of the keys.
+  // A whole number from 1; an error if none of the keys is present.
   int required(Keys keys, double most = 1e6);
-  // null is false, as the code of a network takes it; the fallback is of keys that are not there.
+  // A flag; null is false, as in the networks' code. `fallback`: if none of the keys is present.
   bool flag(Keys keys, bool fallback);
   std::string text(std::string_view key);
-  // nullptr where the key is not there.
+  // A list; nullptr: the key is absent.
   const Json* list(std::string_view key);
-  // A list with an entry for each of `layers` layers, multi-token-prediction layers aside.
+  // A list with one entry for each of `layers` layers, without multi-token-prediction layers.
   const Json* layer_list(std::string_view key, int layers);
 
   void assume(std::string what) { assumptions_.push_back(std::move(what)); }
@@ -63,9 +63,9 @@ class HuggingFaceConfig {
   void remember(Error error) {
     if (!error_) error_ = std::move(error);
   }
-  // The number at the first of the keys; nullopt: there is none, or an error is remembered.
+  // The number at the first key that is present; nullopt: none is, or an error is remembered.
   std::optional<std::int64_t> whole_number(Keys keys, double least, double most);
-  // The one value that a list of equal values stands for; remembers an error where they differ.
+  // The value of a list whose entries are equal; remembers an error if they differ.
   const Json* one_of(const Json& list);
 
   const Json& json_;

@@ -1,5 +1,5 @@
-// What a network has and Transformer has no place for: parameters by the thousand that neither
-// time nor memory shows, counted all the same.
+// The parameters of a network that a Transformer does not represent. They are too few to matter for
+// time or memory, but they are counted and reported.
 #pragma once
 
 #include <string>
@@ -11,21 +11,21 @@
 
 namespace trainyard {
 
-// What the config says of a network beside its Transformer.
+// What a config says about a network beyond its Transformer.
 struct NetworkFacts {
   LinearBiases biases;
   bool head_bias = false;
   int norms = 2;
   bool final_norm = true;
-  int embedding_width = 0;  // where it is not hidden_size (OPT-350M)
+  int embedding_width = 0;  // if it is not hidden_size (OPT-350M); 0: it is
   HeadNorm qk_norm = HeadNorm::none;
-  int index_heads = 0;  // of the indexer of sparse attention (DeepSeek-V3.2); 0: there is none
+  int index_heads = 0;  // of the indexer of sparse attention (DeepSeek-V3.2); 0: none
   int index_head_dim = 0;
 };
 
 struct ParameterDifference {
   std::string what;
-  double parameters = 0;  // that the network has and its Transformer has not; negative: the reverse
+  double parameters = 0;  // of the network beyond its Transformer's; negative: fewer
 };
 
 // Requires: the model is complete (defaults filled).

@@ -1,5 +1,5 @@
-// Networks whose configs name another, or none, and those that are no decoders of ours: by
-// model_type, class and keys. Source: as scenarios/huggingface/architectures.h.
+// Configs without a model_type or with another network's, and networks that are not supported, told
+// by model_type, class and keys. Source: as scenarios/huggingface/architectures.h.
 #pragma once
 
 #include <span>
@@ -8,23 +8,24 @@
 
 namespace trainyard {
 
-// Reasons that keys give too (scenarios/huggingface/unread_keys.cpp).
+// Reasons to refuse a network, which unread keys give as well
+// (scenarios/huggingface/unread_keys.cpp).
 inline constexpr std::string_view kRecurrent = "recurrent or linear-attention layers";
 inline constexpr std::string_view kSharedKeys = "keys and values that layers share";
 
-// The model_type of a published network whose config has none, or another network's, by the class
-// under `architectures` or an earlier model_type; empty: the model_type is right.
+// The right model_type for a published network whose config has none or another network's, by the
+// class under `architectures` or an earlier model_type; empty: the model_type is right.
 std::string_view type_of_class(std::string_view network_class);
 
-// What a class is called without "ForCausalLM": the family whose model_type has these letters, else
-// the letters, small; empty: it is no such class.
+// The family of a class "…ForCausalLM" or "…LMHeadModel": the known model_type with the letters of
+// "…", else these letters in lower case; empty: another kind of class.
 std::string family_of_class(std::string_view network_class);
 
-// Why a network of this model_type is none of ours; empty: nothing is known against it.
+// Why a network of this model_type is not supported; empty: no reason is known.
 std::string_view reason_to_refuse(std::string_view type);
 
-// A key that only configs of other networks have (or have with another value than 0), and what it
-// stands for.
+// A key that only configs of unsupported networks have (or have with a value other than 0), and
+// what it means.
 struct ForeignKey {
   std::string_view key;
   std::string_view means;

@@ -1,5 +1,6 @@
-// Networks whose attention and MLP read the same input instead of one the other's output (GPT-J,
-// Wang 2021). Source: as scenarios/huggingface/architectures.h, the decoder layer's forward().
+// Networks whose attention and MLP read the same input, instead of the MLP reading attention's
+// output (GPT-J, Wang 2021). Source: as scenarios/huggingface/architectures.h, the decoder layer's
+// forward().
 #pragma once
 
 #include "scenarios/huggingface/architectures.h"
@@ -7,7 +8,7 @@
 
 namespace trainyard {
 
-// Falcon's; its first release with it had a model_type of its own instead of the key.
+// Falcon's new decoder: by its key, or by the model_type of its first release, which has no key.
 bool has_new_decoder(HuggingFaceConfig& config);
 
 bool has_parallel_blocks(HuggingFaceConfig& config, const Architecture& architecture);

@@ -1,5 +1,5 @@
-// A config while its network is read: what it says, what its family's class has by default, and the
-// network so far.
+// The state while a config is read: the config, the defaults of its family's class, and the network
+// so far.
 #pragma once
 
 #include <string>
@@ -14,28 +14,29 @@
 
 namespace trainyard {
 
-// `tower`: it is a part of another config, and leaves out what its class has by default; a config
-// on its own says its sizes.
+// `tower`: the config is a part of another one. Only then may it leave sizes to the defaults of its
+// class; a config on its own must state them.
 struct Reading {
   HuggingFaceConfig& config;
   const Architecture& architecture;
   bool tower;
   Transformer& model;
   NetworkFacts facts;
-  std::vector<std::string> of_class;  // "head_dim 256", …: defaults that were taken
+  std::vector<std::string> of_class;  // defaults that were taken: "head_dim 256", …
   ExpertsRead experts = ExpertsRead::not_said;
 };
 
 inline bool is_known_family(const Reading& reading) { return !reading.architecture.type.empty(); }
 
-// Takes a default of the class, and notes that it does.
+// Returns `value`, a default of the class, and notes it.
 int of_class(Reading& reading, std::string_view key, int value);
 
-// A size at the first of the keys, which only a tower may leave to its class.
+// The size at the first of the keys; only a tower may leave it to its class.
 int read_size(Reading& reading, HuggingFaceConfig::Keys keys, int ClassSizes::*size,
               double most = 1e6);
 
-// Heads and their norms, and the biases of all linear layers. Requires: hidden_size is read.
+// Read the heads with their norms, and the biases of all linear layers. Requires: hidden_size is
+// read.
 void read_attention(Reading& reading);
 void read_biases(Reading& reading);
 
