@@ -1,6 +1,6 @@
-// The families of measured kernels, one entry each: how a row of its table is read, how a device's
-// parameters are fitted to the rows, and how stored parameters are scored against them. A new
-// family is an entry, a sample type and a fit.
+// The families of measured kernels, one entry each: how a row of the family's table is read, how a
+// device's parameters are fitted to the rows, and how stored parameters are scored against them. A
+// new family needs an entry, a sample type and a fit.
 #pragma once
 
 #include <cstdint>
@@ -18,47 +18,48 @@
 
 namespace trainyard {
 
-// A measured kernel beside what the parameters say.
+// A measured kernel and the prediction of the device's parameters.
 struct ScoredKernel {
   Seconds measured;
   Seconds predicted;
-  std::string group;        // rows that share a rate: a dtype, an operation; may be empty
-  std::string_view region;  // of its size: "small", "memory-bound", "large", …
-  // What an ideal device takes by its datasheet: of it and a launch is the baseline that scores
-  // show. Absent where the datasheet has no such figure.
+  std::string group;        // rows with a common rate: a dtype, an operation; may be empty
+  std::string_view region;  // class of size: "small", "memory-bound", "large", …
+  // The time of an ideal device by its datasheet; the baseline beside the scores is fitted from it
+  // and a launch. Absent if the datasheet has no such figure.
   std::optional<Seconds> ideal;
 };
 
-// What a sample takes at the device's datasheet.
+// Bounds on a sample's time by the device's datasheet.
 struct KernelRoofs {
-  std::optional<Dtype> dtype;  // that the device must have; none: it computes nothing
-  // Its arithmetic at the peak, or what a device receives at its links' bandwidth: nothing is
-  // faster. Zero where the datasheet has no such figure.
+  std::optional<Dtype> dtype;  // that the device must have; none: no computation
+  // A lower bound: its arithmetic at the peak rate, or what a device receives at its links'
+  // bandwidth. Zero if the datasheet has no such figure.
   Seconds least;
-  Seconds memory;  // what it moves, which a cache may make faster
+  Seconds memory;  // its memory traffic at full bandwidth; no bound, as a cache may be faster
 };
 
-// Called with the fraction done.
+// Called with the share that is done.
 using FitProgress = std::function<void(double)>;
 
 struct KernelFamily {
   std::string_view name;
-  std::string_view source;  // JSON pointer into a device document: where its provenance stands
+  std::string_view source;  // JSON pointer into a device document, where its provenance is
   std::span<const std::string_view> columns;
-  // Appends the row. The first row of a table starts the list.
+  // Appends a row to the samples; the first row of a table makes the list.
   void (*read)(KernelRow& row, KernelSamples& samples);
   // Replaces the family's parameters of `device` by those fitted to `samples`.
   Expected<void> (*fit)(Device& device, const KernelSamples& samples, const FitProgress& progress);
-  // One entry a sample; the error says what the device lacks.
+  // Scores each sample; the error says what the device lacks.
   Expected<std::vector<ScoredKernel>> (*score)(const Device& device, const KernelSamples& samples);
   std::vector<KernelRoofs> (*roofs)(const Device& device, const KernelSamples& samples);
-  // What cross-validation holds back together, one number a sample: rows of one shape.
+  // One number for each sample, equal for rows of the same shape: cross-validation holds these back
+  // together.
   std::vector<std::uint64_t> (*shapes)(const KernelSamples& samples);
-  // Parts of its parameters that a table may lack. What a document says of one's origin, "LABEL: …"
-  // between semicolons, stays when the others are fitted.
+  // Parts of its parameters that a table may lack. If a fit leaves one unchanged, what the document
+  // says about that part's origin ("LABEL: …" between semicolons) stays.
   std::span<const std::string_view> untabled;
-  // Its parameters are of 16-bit kernels alone; times in other dtypes follow by the ratio of their
-  // GEMM rates. False: each dtype has its own, or there is none.
+  // True: its parameters are of 16-bit kernels only, and times in other dtypes follow by the ratio
+  // of their GEMM rates. False: each dtype has its own, or dtypes do not matter.
   bool one_rate = false;
 };
 

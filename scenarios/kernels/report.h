@@ -1,6 +1,6 @@
-// How well a device's parameters meet tables of measured kernels: errors over each file and its
-// regions, beside a baseline of one attainable fraction and one launch a group; and the fit of a
-// device to tables, cross-validated by shape. Errors are |predicted / measured − 1|.
+// How well a device's parameters predict tables of measured kernels: errors over each file and its
+// regions, beside a baseline of one attainable fraction and one launch for each group; and the fit
+// of a device to tables, cross-validated by shape. Errors are |predicted / measured − 1|.
 #pragma once
 
 #include <optional>
@@ -37,8 +37,8 @@ struct KernelFileReport {
   std::vector<ScoredKernel> kernels;
 };
 
-// The errors of `kernels` and of their groups and regions. Each has a baseline of its own, fitted
-// to its very rows (model/calibration/roof_baseline.h).
+// The errors of `kernels`, and of their groups and regions. Each of these has its own baseline,
+// fitted to exactly its rows (model/calibration/roof_baseline.h).
 KernelFileReport summarise_kernels(std::string file, std::string_view family,
                                    std::vector<ScoredKernel> kernels);
 
@@ -48,25 +48,26 @@ Expected<std::vector<KernelFileReport>> check_kernels(const Device& device,
 
 struct KernelFit {
   Device device;
-  std::vector<KernelFileReport> files;            // by the fitted parameters, which saw these rows
-  std::vector<KernelFileReport> cross_validated;  // a family each: every row by a fit without its
-                                                  // shape; `file` is the family's files
-  // Where in the device's document each fit's origin stands (JSON pointer), and what it says.
+  std::vector<KernelFileReport> files;  // scores of the fitted parameters, which saw these rows
+  // one for each family: each row scored by a fit without its shape; `file` lists the family's
+  // files
+  std::vector<KernelFileReport> cross_validated;
+  // For each fit, where in the device's document its origin is noted (JSON pointer), and the note.
   std::vector<std::pair<std::string, std::string>> provenance;
 };
 
 inline constexpr int kKernelFolds = 5;
 
-// Fits the families of `tables` anew; other parameters of `device` stay, but for the widening of
-// its intervals, which ends with GEMMs of its own. `date` goes into the provenance.
+// Fits the families of `tables` anew. The other parameters of `device` stay, except the widening of
+// its intervals, which ends once it has GEMMs of its own. `date` goes into the provenance.
 Expected<KernelFit> fit_kernels(const Device& device, const std::vector<KernelTable>& tables,
                                 std::string_view date, const FitProgress& progress);
 
-// `trainyard fit --check` and `trainyard fit` as JSON.
+// The outputs of `trainyard fit --check` and `trainyard fit` as JSON.
 std::string kernel_check_json(std::string_view device, const std::vector<KernelFileReport>& files);
 std::string kernel_fit_json(std::string_view device, const KernelFit& fit);
 
-// Error over measured time.
+// The error of each kernel over its measured time.
 ScatterChart residual_chart(std::string_view device, const std::vector<KernelFileReport>& files);
 
 }  // namespace trainyard

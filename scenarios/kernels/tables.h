@@ -1,7 +1,7 @@
-// Tables of measured kernels: one CSV file a family, told by its header (the operator tables that
-// NVIDIA publishes with aiconfigurator, nccl-tests' curves). A row that cannot be is one error
-// line: file and row (the header is row 1), column, what was found, what is allowed. Rows stand in
-// the order of the file, none left out.
+// Tables of measured kernels: one CSV file for each family, recognised by its header (the operator
+// tables that NVIDIA publishes with aiconfigurator, nccl-tests' curves). A row that is not possible
+// gives one error line: file and row (the header is row 1), column, what was found, what is
+// allowed. Rows keep the order of the file, and none is left out.
 #pragma once
 
 #include <cstdint>
@@ -17,22 +17,22 @@
 namespace trainyard {
 
 struct KernelTable {
-  std::string file;  // as it was named
+  std::string file;  // as the caller named it
   const KernelFamily* family = nullptr;
   KernelSamples samples;
   std::string digest;  // of the file's bytes
 };
 
-// Which data it was, for provenance: FNV-1a of the bytes, 64 bits, hexadecimal.
+// Identifies the data, for provenance: FNV-1a of the bytes, 64 bits, hexadecimal.
 std::string digest_of(std::string_view text);
 
-// What rows must be beyond their form. Called with those before the first that cannot be read, at
-// least one, so that the first bad row is the one that an error names.
+// A check of rows beyond their form. It is called with the rows before the first unreadable one, if
+// there are any, so that the error always names the first bad row.
 using RowCheck = std::function<Expected<void>(const KernelTable&)>;
 
 Expected<KernelTable> read_kernel_table(const std::filesystem::path& file,
                                         const RowCheck& check = {});
-// The same from text; `name` is what error lines call it.
+// The same from text; errors call it `name`.
 Expected<KernelTable> parse_kernel_table(std::string_view text, const std::string& name,
                                          const RowCheck& check = {});
 

@@ -1,4 +1,4 @@
-// A device as the command line names it, and a fitted one as a document.
+// Reads a device that the command line names, and writes a fitted one as a document.
 #pragma once
 
 #include <filesystem>
@@ -15,20 +15,20 @@ namespace trainyard {
 
 struct DeviceDocument {
   Device device;
-  Json value;  // as it was written, tag taken off: its remarks
+  Json value;  // as written, without its tag, for its remarks
 };
 
-// A catalog name, or a path relative to the working folder. `asker` is whose value `reference` is
-// ("--device"), for the error line.
+// Reads a device by its catalog name or a path relative to the working folder. `asker` is the
+// option that gave `reference` ("--device"); errors name it.
 Expected<DeviceDocument> read_device(const std::string& reference, std::string_view asker);
 
-// A complete device/1 document that reads back to `device`, where check_device_document says so.
-// The `sources` of `original` stay, but for those that `provenance` replaces: JSON pointer and
-// text; of these stays what is said of parameters that were not fitted (KernelFamily::untabled).
+// A complete device/1 document, which reads back to `device` if check_device_document agrees. The
+// `sources` of `original` stay, except those that `provenance` (JSON pointer, text) replaces. Of a
+// replaced text, what it says about parameters that were not fitted stays (KernelFamily::untabled).
 std::string device_document(const Device& device, const DeviceDocument& original,
                             const std::vector<std::pair<std::string, std::string>>& provenance);
 
-// Whether `text`, which is to be written to `file`, reads back; the error says where it does not.
+// Checks that `text`, which is to be written to `file`, reads back.
 Expected<void> check_device_document(const std::string& text, const std::filesystem::path& file);
 
 }  // namespace trainyard

@@ -1,6 +1,6 @@
 // A measured machine as documents that a scenario can name: its node, which refers to a device
-// document beside it, what connects it with its like, and the software stack that was measured on
-// it.
+// document beside it, the fabric that connects such nodes, and the software stack that was
+// measured.
 #pragma once
 
 #include <string>
@@ -25,11 +25,11 @@ std::string node_document(const MeasuredNode& node);
 struct MeasuredFabric {
   std::string name, source;
   InterNode inter;
-  std::string figures;  // where its step and attained share come from
+  std::string figures;  // where its latency a step and attained share come from
 };
 std::string fabric_document(const MeasuredFabric& fabric);
 
-// Where figures come from, by key.
+// The origin of figures: pairs of key and text.
 using FigureSources = std::vector<std::pair<std::string, std::string>>;
 std::string measured_stack_document(const Stack& stack, const FigureSources& sources);
 

@@ -1,4 +1,4 @@
-// Text inside SVG and HTML, whoever wrote it.
+// Escapes text of any origin for SVG and HTML.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace trainyard {
 
-// & < > " and ' as entities, control characters as blanks.
+// The text with & < > " and ' as entities and control characters as blanks.
 std::string markup_text(std::string_view text);
 // The same, but line feeds stay.
 std::string markup_lines(std::string_view text);

@@ -1,5 +1,5 @@
-// Numbers and quantities as people read them, in the terminal and in the window: the digits that
-// matter, thousands separated, the unit that suits the size. Independent of the locale.
+// Numbers and quantities as people read them, in the terminal and in the window: only significant
+// digits, thousands separated, a unit that suits the size. Independent of the locale.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@ namespace trainyard {
 
 // "16,384".
 std::string count(std::int64_t number);
-// With its noun: "1 token", "16,384 tokens". `several`: where it is more than the noun with an s.
+// With its noun: "1 token", "16,384 tokens". `several`: the plural, if it is not the noun with an
+// s.
 std::string counted(std::int64_t number, std::string_view noun, std::string_view several = {});
 // With `digits` significant digits, no exponent, thousands separated: "1,234", "13.75", "0.0421".
 std::string number(double value, int digits = 4);
@@ -25,7 +26,7 @@ std::string signed_percent(double fraction);
 std::string with_unit(Seconds time);
 std::string with_unit(Bytes bytes);
 std::string with_unit(Joules energy);
-// Of long times, in the largest unit of which it has one: "9.3 days", "3.1 h", "18.6 min", "2.8 s".
+// A long time in the largest unit that gives at least 1: "9.3 days", "3.1 h", "18.6 min", "2.8 s".
 std::string duration(Seconds time);
 // Without a unit, for columns that name it: "13.75".
 std::string milliseconds(Seconds time);

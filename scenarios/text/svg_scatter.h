@@ -10,7 +10,8 @@ namespace trainyard {
 struct ScatterAxis {
   std::string title;  // with its unit
   bool logarithmic = false;
-  // What is shown; equal: all points. Points outside are drawn at the edge.
+  // The range that is shown, if the two differ; else all points. Points outside are drawn at the
+  // edge.
   double least = 0, most = 0;
 };
 
@@ -27,7 +28,7 @@ struct ScatterChart {
   std::string title;
   ScatterAxis x, y;
   std::vector<ScatterSeries> series;
-  // Lines across the chart: y = level, or, where `diagonal`, y = level · x.
+  // Lines across the chart: y = level or, if `diagonal`, y = level · x.
   std::vector<double> levels;
   bool diagonal = false;
 };

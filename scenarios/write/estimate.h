@@ -1,5 +1,5 @@
-// What the commands print and write as JSON (design §4): stable keys, SI numbers with the unit in
-// the key, ratios and errors as fractions, null where something is unknown. Here an estimate.
+// The JSON of all commands (design §4) has stable keys, SI numbers with the unit in the key, ratios
+// and errors as fractions, and null where something is unknown. This file: an estimate.
 #pragma once
 
 #include <string>
@@ -11,9 +11,9 @@
 
 namespace trainyard {
 
-// `trainyard estimate`: every key of design §4, and the complete plan; `auto_schedule` where the
-// scenario's schedule is `auto`: the `schedule` that it became (null: a found order, which `plan`
-// has) and its `virtual_stages`.
+// The output of `trainyard estimate`: every key of design §4 and the complete plan. If the
+// scenario's schedule is `auto`, `auto_schedule` has the chosen `schedule` (null: an order that was
+// found, which is in `plan`) and its `virtual_stages`.
 std::string estimate_json(const Scenario& scenario, const PreparedJob& job, const Plan& plan,
                           const Estimate& estimate);
 

@@ -13,11 +13,11 @@ namespace trainyard {
 
 struct RunReport {
   bool feasible = true;               // the plan fits the memory
-  std::optional<GroupedPlan> groups;  // of unlike nodes
+  std::optional<GroupedPlan> groups;  // plan of groups of unlike nodes
   LifeSettings settings;
   Campaign campaign;
   GoodputEstimate closed_form;
-  std::optional<BestInterval> interval;  // absent: interrupted before, or none gets anywhere
+  std::optional<BestInterval> interval;  // absent: interrupted, or none makes progress
   std::optional<BestSpares> spares;
   Bill bill;
 };

@@ -12,22 +12,23 @@
 
 namespace trainyard {
 
-// "pipeline", "replicas", "together", "alone".
+// The use as JSON has it: "pipeline", "replicas", "together", "alone".
 std::string_view name_of(GroupUse use);
 
-// The groups that no plan can use: their devices do not compute in the precision of the training.
+// The groups that no plan can use, because their devices do not compute in the training's
+// precision.
 std::vector<std::size_t> groups_without_precision(const Scenario& scenario);
 
-// Why nothing that may be chosen (the planner section, pinned keys) is left of a way to use the
-// groups; no full stop.
+// Why the planner section and the pinned keys leave no plan for a way to use the groups; without
+// full stop.
 std::string reason_of(const Scenario& scenario, const LeftOutWay& way);
 
-// `plans`: those of `found` to be shown, best first.
+// `plans`: the plans of `found` that are to be shown, best first.
 std::string groups_json(const Scenario& scenario, const std::vector<GroupedPlan>& plans,
                         const GroupedPlans& found, const GroupedFindings& findings = {});
 
-// `trainyard estimate`: the keys of a like cluster's, null where groups have no figure in common,
-// and the plan as the only entry of `plans`; fits or not.
+// The output of `trainyard estimate` for groups: the same keys as for like nodes, null where groups
+// have no common figure, and the plan as the only entry of `plans`, whether it fits or not.
 std::string grouped_estimate_json(const Scenario& scenario, const UnlikeAnswer& answer);
 
 }  // namespace trainyard

@@ -1,4 +1,4 @@
-// A network as a document of the project's own.
+// A network as a document of this project.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace trainyard {
 
-// `trainyard import huggingface`: a model/1 document that reads back to `model`.
+// The output of `trainyard import huggingface`: a model/1 document that reads back to `model`.
 std::string model_document(const Transformer& model, std::string_view source);
 
 }  // namespace trainyard

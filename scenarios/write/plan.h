@@ -1,4 +1,4 @@
-// The answers of a search as JSON (estimate.h says the rules of all).
+// The results of a search as JSON (estimate.h states the rules of all output).
 #pragma once
 
 #include <string>
@@ -13,15 +13,16 @@
 
 namespace trainyard {
 
-// `trainyard plan`: `plans`, `closest` (what misses the memory by the least, when nothing fits) and
-// `shortfall` (what the first of them lacks), `improvement` (null: none was found), `baselines`,
-// `marginal_values`, `ways_out`, `explained` (null: not asked), `notes`, `written` (null: no file
-// was asked for) and `search`. `wall_time` counts from the start of the process.
+// The output of `trainyard plan`: `plans`; `closest`, the plans that exceed the memory by the
+// least, if nothing fits; `shortfall`, what the first of these lacks; `improvement` (null: none
+// found); `baselines`; `marginal_values`; `ways_out`; `explained` (null: not asked); `notes`;
+// `written` (null: no file was asked for); `search`. `wall_time` counts from the start of the
+// process.
 std::string plan_json(const Scenario& scenario, const PreparedJob& job, const SearchResult& result,
                       const PlanFindings& findings, Seconds wall_time);
 
-// The same for a scenario that asks for sizes: `objective`, `points`, and the places in it of the
-// answers, of which null is none.
+// The same for a scenario that asks for sizes: `objective`, `points`, and the indices in `points`
+// of the answers (null: none).
 std::string capacity_json(const Scenario& scenario, const std::vector<CapacityPoint>& points,
                           Objective objective);
 

@@ -1,4 +1,4 @@
-// A profile as a document: profile/1, which reads back to the same value.
+// Reads and writes profiles as profile/1 documents.
 #pragma once
 
 #include <filesystem>
@@ -11,7 +11,7 @@ namespace trainyard {
 
 std::string profile_document(const Profile& profile);
 
-// Whether the file is a document that says to be a profile.
+// Whether the file is a document with the tag of a profile.
 bool is_profile(const std::filesystem::path& file);
 Expected<Profile> read_profile(const std::filesystem::path& file);
 

@@ -10,8 +10,8 @@
 
 namespace trainyard {
 
-// Operations in their order, each with what it reads, writes and frees; the groups of the rank are
-// listed once and named by the collectives. Requires: 0 <= rank < layout.ranks().
+// The rank's operations in order, each with what it reads, writes and frees. The groups of the rank
+// are listed once, and collectives refer to them. Requires: 0 <= rank < layout.ranks().
 std::string program_json(const Scenario& scenario, const Plan& plan, const Program& program,
                          const RankLayout& layout, int rank);
 

@@ -1,4 +1,4 @@
-// The estimate as JSON values, shared by the commands that print it.
+// An estimate as JSON values, shared by the commands that print it.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ Json number_or_null(const std::optional<Q>& quantity) {
   return quantity ? Json(quantity->value()) : Json(nullptr);
 }
 
-// In g; `intensity`: g of CO2 a joule.
+// Carbon in g of CO2; `intensity`: g of CO2 a joule.
 inline Json carbon_value(const std::optional<Joules>& energy,
                          const std::optional<double>& intensity) {
   return energy && intensity ? Json(energy->value() * *intensity) : Json(nullptr);

@@ -1,5 +1,5 @@
-// `trainyard simulate --format json` (design §4): the keys of an estimate with what was simulated,
-// and what only a simulation knows.
+// The output of `trainyard simulate --format json` (design §4): the keys of an estimate with
+// simulated values, and what only a simulation knows.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ namespace trainyard {
 std::string simulation_json(const Scenario& scenario, const PreparedJob& job, const Plan& plan,
                             const StepSimulation& simulation, Seconds wall_time);
 
-// `trainyard compare --format json`.
+// The output of `trainyard compare --format json`.
 std::string comparison_json(Seconds before, Seconds after,
                             const std::vector<OperationDifference>& differences);
 

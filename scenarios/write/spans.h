@@ -1,6 +1,6 @@
-// Spans of time as a trace for ui.perfetto.dev (Chrome's JSON trace format), side by side: a
-// process of its own for each rank as predicted and as measured, a track for each of its streams,
-// and counters of what changes over the same time.
+// Writes spans as a trace for ui.perfetto.dev (Chrome's JSON trace format). Predicted and measured
+// ranks are shown side by side: a process for each, a track for each of its streams, and counters
+// over the same time.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ struct Span {
 };
 struct CounterPoint {
   Seconds time;
-  double value = 0;  // from then on
+  double value = 0;  // from this time on
 };
 struct TraceCounter {
   std::string process, name, unit;

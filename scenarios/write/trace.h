@@ -1,6 +1,6 @@
-// A simulation as a trace for ui.perfetto.dev (Chrome's JSON trace format): a process for each
-// rank, a track for each of its streams, arrows from sends to receives, counters for memory and for
-// the messages under way. It streams into an OutputFile (json/output_file.h).
+// Writes a simulation as a trace for ui.perfetto.dev (Chrome's JSON trace format): a process for
+// each rank, a track for each of its streams, arrows from sends to receives, counters for memory
+// and for messages under way. It is streamed into an OutputFile (json/output_file.h).
 #pragma once
 
 #include <filesystem>
@@ -11,7 +11,7 @@
 
 namespace trainyard {
 
-// `interrupted` is asked now and then: once it is true nothing is left behind, and it is an error.
+// Once `interrupted`, which is asked now and then, returns true, this fails and leaves no file.
 Expected<void> write_trace(const std::filesystem::path& file, const StepSimulation& simulation,
                            const std::function<bool()>& interrupted);
 

@@ -1,4 +1,4 @@
-// Predicted against measured as JSON (estimate.h says the rules of all).
+// Predictions against measurements as JSON (estimate.h states the rules of all output).
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace trainyard {
 
-// `trainyard validate`.
+// The output of `trainyard validate`.
 std::string validation_json(const ValidationReport& report);
 
 }  // namespace trainyard
