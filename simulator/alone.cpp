@@ -9,7 +9,8 @@
 namespace trainyard {
 namespace {
 
-// What a copy in the place of the message reads and writes; `members` of the operation's group.
+// The bytes that a copy in place of the message reads and writes; `members`: of the operation's
+// group.
 Bytes copied_bytes(const Operation& operation, double members) {
   const Bytes message = operation.message;
   switch (operation.kind) {
@@ -26,13 +27,13 @@ Bytes copied_bytes(const Operation& operation, double members) {
   }
 }
 
-// At the whole bandwidth: that of a calibrated device is what its copies have.
+// The bandwidth is used in full, because that of a calibrated device was measured with copies.
 Seconds copy_time(const Device& device, Bytes bytes) {
   return bytes / device.memory_bandwidth + device.rates.launch;
 }
 
-// A rank that waits for nobody receives where it sends: between its kernels, unless the stack
-// sends beside them.
+// A rank without peers receives where it sends: among its kernels, unless the stack sends beside
+// them.
 Stream stream_alone(const Task& task, const Plan& plan) {
   const bool among_kernels = task.kind == TaskKind::receive && !plan.overlap.pipeline;
   return among_kernels ? Stream::compute : task.stream;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t kRoutingStream = 0xe4be5700;
 
-// Zipf's law in an order of its own: Fisher & Yates.
+// Zipf weights, shuffled differently for every seed and layer (Fisher & Yates).
 std::vector<double> skewed(double skew, int experts, std::uint64_t seed, int layer) {
   std::vector<double> weights;
   weights.reserve(static_cast<std::size_t>(experts));
@@ -29,8 +29,8 @@ void normalise(std::vector<double>& shares) {
   for (double& share : shares) share /= sum;
 }
 
-// What the most popular experts cannot take goes to the others in proportion; each turn fills one
-// expert at least.
+// Caps every share at `most` and spreads the excess over the other experts in proportion; each turn
+// fills at least one expert.
 void cap(std::vector<double>& shares, double most) {
   const auto is_full = [most](double share) { return share >= most; };
   for (std::size_t turn = 0; turn < shares.size(); ++turn) {

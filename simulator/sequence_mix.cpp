@@ -44,12 +44,12 @@ class Lengths {
   std::size_t next_ = 0;
 };
 
-// A sequence, or a row of packed documents.
+// The work of a sequence, or of a row of packed documents.
 struct Row {
   double tokens = 0;
   Flops attention;  // causal
-  Flops work;       // causal, of all layers and the head: what dealing evens out
-  Flops model;      // attention in full
+  Flops work;       // causal, of all layers and the head; dealing balances this
+  Flops model;      // full attention, as MFU counts it
 
   Row& operator+=(const Row& other) {
     tokens += other.tokens;
@@ -100,7 +100,7 @@ std::vector<Row> rows_of(const SequenceMix& mix, Pricing& pricing, const Trainin
   Lengths lengths(mix, training.sequence_length, seed);
   std::vector<Row> rows;
   rows.reserve(static_cast<std::size_t>(training.global_batch));
-  std::int64_t carried = 0;  // of a document that the row before cut
+  std::int64_t carried = 0;  // tokens left of a document that the row before cut
   for (std::int64_t i = 0; i < training.global_batch; ++i) {
     rows.push_back(mix.packed ? packed_row(lengths, pricing, training.sequence_length, carried)
                               : pricing.of(lengths.next()));
@@ -111,8 +111,8 @@ std::vector<Row> rows_of(const SequenceMix& mix, Pricing& pricing, const Trainin
 double work_of(const Row& row) { return row.work.value(); }
 double tokens_of(const Row& row) { return row.tokens; }
 
-// The largest first, each to the micro-batch that has least (Graham 1969); of packed rows each gets
-// as many as the others.
+// Deals the rows, largest first, each to the micro-batch that has least so far (Graham 1969). If
+// they are packed, all micro-batches get equally many.
 std::vector<Row> balanced(std::vector<Row> rows, std::size_t cells, bool packed,
                           double (*size_of)(const Row&) = work_of) {
   std::stable_sort(rows.begin(), rows.end(),
@@ -144,7 +144,8 @@ std::vector<Row> in_order(const std::vector<Row>& rows, std::size_t cells) {
   return sums;
 }
 
-// Sequences are dealt by replica, or over all replicas where these are made even too.
+// Deals sequences to as few micro-batches as hold them: inside each replica, or (`over_all`) over
+// all replicas, which balances these too.
 class DynamicDeal {
  public:
   DynamicDeal(const std::vector<Row>& rows, const Training& training, const Plan& plan,
@@ -160,17 +161,17 @@ class DynamicDeal {
     }
   }
 
-  // Micro-batch j of replica d at j·D + d. The largest lie in the middle, so that pipelines fill
-  // and drain with small ones.
+  // The work of micro-batch j of replica d, at index j·D + d. The largest are in the middle, so
+  // that the pipeline fills and drains with small ones.
   std::vector<Row> sums() const {
     const std::size_t number = micro_batches();
-    const std::size_t sharing = replicas_ / pools_.size();  // replicas of a pool
+    const std::size_t sharing = replicas_ / pools_.size();  // replicas that share a pool
     std::vector<Row> all(number * replicas_);
     for (std::size_t pool = 0; pool < pools_.size(); ++pool) {
       std::vector<Row> own = even(pools_[pool], number * sharing);
       std::ranges::stable_sort(own, std::greater<>(), work_of);
       for (std::size_t cell = 0; cell < own.size(); ++cell) {
-        const std::size_t rank = cell / sharing;  // by size
+        const std::size_t rank = cell / sharing;  // from the largest
         const std::size_t half = (number + 1) / 2;
         const std::size_t at = rank % 2 == 0 ? half - 1 - rank / 2 : half + rank / 2;
         all[at * replicas_ + pool + cell % sharing] = own[cell];
@@ -193,8 +194,8 @@ class DynamicDeal {
     return plan_.schedule->accepts(shape).has_value();
   }
 
-  // One micro-batch more makes no sum larger, so where a number fits the larger ones do; most_
-  // fits.
+  // The fewest micro-batches of a replica that hold the pool. Bisection works because one
+  // micro-batch more makes no sum larger, and most_ always fits.
   std::size_t needed(const std::vector<Row>& pool) const {
     const std::size_t sharing = replicas_ / pools_.size();
     std::size_t fits_not = 0;
@@ -219,8 +220,8 @@ class DynamicDeal {
 
   const Plan& plan_;
   std::size_t replicas_ = 1;
-  std::size_t most_ = 1;  // micro-batches of a replica
-  double limit_ = 0;      // tokens of one
+  std::size_t most_ = 1;  // most micro-batches of a replica
+  double limit_ = 0;      // most tokens of a micro-batch
   std::vector<std::vector<Row>> pools_;
 };
 

@@ -78,8 +78,8 @@ class Player {
                .stream(static_cast<std::size_t>(stream_of(id)))
                .size();
   }
-  // Starts the stream's next task if everything it waits for is done; else it is asked again when
-  // the first task that it waits for has ended. Requires: it is idle and has a next task.
+  // Starts the stream's next task if all its dependencies are done; else it is tried again when the
+  // first unmet one has ended. Requires: the stream is idle and has a next task.
   void start_next(StreamId id) {
     StreamState& stream = streams_[id];
     const std::size_t list = graph_.list_of(rank_of(id));
@@ -137,7 +137,8 @@ class Player {
     network_->start(meeting.group, meeting.call, meeting.load, id);
   }
 
-  // What communication costs compute is asked of every rank that takes part.
+  // Visits every rank that takes part in a call, also the receiver of a message, to slow its
+  // compute.
   template <typename Visit>
   void on_ranks_of(Meetings::Id id, Visit visit) {
     if (conditions_.overlap_slowdown == 0) return;
@@ -223,7 +224,8 @@ class Player {
   const Conditions& conditions_;
   std::vector<Playlist> lists_;
   std::vector<StreamState> streams_;
-  // What waits for a stream: a bit for each idle stream of its rank, and the first task waited for.
+  // What waits for a stream: a bit for each waiting stream of its rank, and the first position on
+  // the stream that one of them waits for.
   struct Waiting {
     std::uint32_t streams = 0;
     std::int32_t position = std::numeric_limits<std::int32_t>::max();

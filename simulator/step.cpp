@@ -16,7 +16,7 @@
 namespace trainyard {
 namespace {
 
-// Why ranks are unlike from the start; empty: they may be alike.
+// Why ranks certainly differ, so that folding need not be tried; empty: they may be alike.
 std::string unlike_because(const StepOptions& options) {
   if (options.grain == NetworkGrain::message) return "every message is a flow of its own";
   if (!options.conditions.stragglers.empty()) return "ranks differ in speed";
@@ -29,7 +29,8 @@ struct Played {
   Timeline timeline;
 };
 
-// Several ranks for a stage whose ranks are not alike.
+// Splits the stages of a folded step into classes of alike ranks. False: that cannot be done or
+// does not pay.
 bool part_stages(const PreparedJob& job, const Plan& plan, const TopologyGraph& topology,
                  StepGraph& step) {
   auto fabric = Fabric::make(job.job.cluster, topology);
@@ -61,8 +62,8 @@ Expected<Played> play(const PreparedJob& job, const Plan& plan, const StepOption
   return Played{*std::move(step), *std::move(timeline)};
 }
 
-// From the first task of a rank that takes time to the end of its last; the next step begins with
-// the weights that are gathered behind the update.
+// From the first task of a rank that takes time to the end of its last. The all-gathers of updated
+// weights after the update count, because the next step begins with these weights.
 struct Span {
   Picoseconds start{0}, end{0};
 };
@@ -88,8 +89,8 @@ Span span_of(const StepGraph& step, const Timeline& timeline, int rank) {
   return span;
 }
 
-// Without a barrier steps follow each other at the longest span of a rank (handbook §8): what ranks
-// do at the ends of the step overlaps that of the next one.
+// Without an optimizer barrier, steps follow each other at the longest span of a rank (handbook
+// §8), because work at the ends of a step overlaps that of the next one.
 void fill_times(const PreparedJob& job, const Plan& plan, StepSimulation& out) {
   const auto ranks = static_cast<int>(out.step.graph.ranks.size());
   Picoseconds most{-1};
@@ -160,10 +161,10 @@ std::vector<LinkEnds> ends_of_links(const TopologyGraph& topology) {
   return ends;
 }
 
-// Kinds stand in the order of their first link.
+// Kinds are listed in the order of their first link.
 void fill_links(const TopologyGraph& topology, StepSimulation& out) {
   const std::vector<LinkEnds> ends = ends_of_links(topology);
-  std::vector<LinkEnds> kinds;  // of out.links
+  std::vector<LinkEnds> kinds;  // the kind of each entry of out.links
   for (const LinkTraffic& link : out.timeline.links) {
     const LinkEnds& kind = ends[static_cast<std::size_t>(link.link)];
     const auto found = std::find(kinds.begin(), kinds.end(), kind);
@@ -197,8 +198,8 @@ bool makes_logits(const Operation& op) {
   }
 }
 
-// Of an activation, by an operation that makes it. What the backward pass makes again was not kept;
-// gradients of activations are buffers.
+// The kind of an activation, by an operation that creates it. What the backward pass creates again
+// was not kept; gradients of activations count as buffers.
 MemoryKindOf kind_of_made(const Operation& op) {
   if (makes_logits(op)) return &MemoryByKind::logits;
   if (op.recomputed) return &MemoryByKind::recomputation;
@@ -222,7 +223,7 @@ MemoryKindOf kind_of_role(const ProgramBuffer& buffer) {
   return &MemoryByKind::buffers;
 }
 
-// In the classes of the estimate.
+// The kind of memory, as the estimate has it, of each buffer of the program.
 std::vector<MemoryKindOf> kinds_of_buffers(const Program& program) {
   std::vector<MemoryKindOf> kinds;
   for (const ProgramBuffer& buffer : program.buffers) kinds.push_back(kind_of_role(buffer));
@@ -238,8 +239,8 @@ std::vector<MemoryKindOf> kinds_of_buffers(const Program& program) {
   return kinds;
 }
 
-// What the program's buffers hold at their peak; what the runtime and the allocator add is the
-// estimate's.
+// Replaces memory by what the program's buffers hold at their peak; runtime and fragmentation are
+// computed as in the estimate.
 void set_memory(const PreparedJob& job, const StepSimulation& simulation, Estimate& out) {
   const double fragmentation = job.job.training.stack.fragmentation;
   const std::vector<MemoryKindOf> kinds = kinds_of_buffers(*simulation.step.program);
@@ -255,9 +256,9 @@ void set_memory(const PreparedJob& job, const StepSimulation& simulation, Estima
   fill_peaks(job.job, out);
 }
 
-// Before it is played: the kernels of a rank follow one another, so where no rank has less to do or
-// does it faster, no step is shorter than what the estimate has of them on the mean stage. Both
-// roads have the same kernels, to a few percent.
+// Refuses, before playing it, a step that the clock certainly cannot hold. Kernels of a rank follow
+// one another, so if no rank has less work or is faster than planned, the step is no shorter than
+// the estimate's kernel time of the mean stage. Estimate and program agree on it to a few percent.
 Expected<void> check_clock(const PreparedJob& job, const Plan& plan,
                            const StepConditions& conditions) {
   constexpr double kSame = 0.95;

@@ -6,7 +6,7 @@
 namespace trainyard {
 namespace {
 
-constexpr double kUnits = 0x1p30;  // of contention
+constexpr double kUnits = 0x1p30;  // units of fixed-point contention
 constexpr double kBothDirections = 2;
 
 std::int64_t in_units(double contention) { return std::llround(contention * kUnits); }
@@ -57,8 +57,8 @@ bool ComputeClock::ends(Event event) {
   return true;
 }
 
-// What calls side by side take from compute adds up, to one that sends and one that receives: more
-// share the links, and last the longer for it.
+// Progress per unit of time. The contention of calls under way adds up, but only to that of one
+// send and one receive: more calls share the links, and last longer for it.
 double ComputeClock::rate(const RankClock& clock) const {
   const double contention = static_cast<double>(clock.contention) / kUnits;
   return std::max(0.0, 1 - conditions_.overlap_slowdown * std::min(contention, kBothDirections));
@@ -79,7 +79,7 @@ void ComputeClock::advance(RankClock& clock) const {
   clock.updated = events_.now();
 }
 
-// At a standstill it waits for the end of the communication.
+// If the rate is 0, no end is scheduled: the end of the communication will reschedule the task.
 void ComputeClock::schedule(RankClock& clock) {
   ++clock.version;
   const double current = rate(clock);

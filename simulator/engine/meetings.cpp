@@ -59,7 +59,7 @@ Expected<std::optional<Meetings::Id>> Meetings::join(StreamId who, const Task& t
   if (meeting.held.size() < graph_.groups[static_cast<std::size_t>(index)].size()) {
     return std::optional<Id>();
   }
-  // Members come to their calls in order, so the first open meeting is the first to be complete.
+  // Members reach a group's calls in order, so the first open meeting is the first to be complete.
   group.open.erase(group.open.begin());
   ++group.first_open;
   return std::optional<Id>(id);

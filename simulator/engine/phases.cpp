@@ -9,10 +9,10 @@
 namespace trainyard {
 namespace {
 
-constexpr double kLastBits = 1e-14;  // in which equal products differ
+constexpr double kLastBits = 1e-14;  // relative difference of products that should be equal
 
-// Both levels at a time: to the members of the own domain, and to those of like place in the others
-// (DeepSeek-V3 report, §3.2.2).
+// One round with both levels at the same time: transfers to the members of the own domain, and to
+// the members at the same place in the other domains (DeepSeek-V3 report, §3.2.2).
 TransferRound two_level_round(const GroupLinks& links, Bytes message, double leaving) {
   TransferRound all{.latency = std::max((links.ranks_per_domain - 1) * links.inside_latency,
                                         (links.domains - 1) * links.across_latency)};
@@ -28,10 +28,10 @@ TransferRound two_level_round(const GroupLinks& links, Bytes message, double lea
   return all;
 }
 
-// Those of one kind that follow each other, none of them repeated, as one.
+// Merges consecutive rounds of the same way and latency. Requires: rounds are not repeated.
 TransferRounds joined(const TransferRounds& rounds) {
   TransferRounds result;
-  Seconds latency;  // of one of the last
+  Seconds latency;  // of a round merged into the last result
   for (const TransferRound& round : rounds) {
     if (result.empty() || round.way != result.back().way || round.latency != latency) {
       result.push_back(round);
@@ -77,7 +77,7 @@ PhasedCall::PhasedCall(const GroupLinks& links, const Call& call)
   for (const TransferRound& round : rounds_) parts_.push_back(part_of(round));
 }
 
-// As one flow of as many bytes as the busiest member sends.
+// A round as one flow of the bytes that its busiest member sends.
 PhasedCall::Part PhasedCall::part_of(const TransferRound& round) const {
   std::vector<double> sent(static_cast<std::size_t>(links_.size));
   for (const Transfer& transfer : round.transfers) {
@@ -96,7 +96,7 @@ bool PhasedCall::moves_alike(std::size_t phase, const PhasedCall& other,
   return links_.ranks_per_domain == other.links_.ranks_per_domain && x.way == y.way &&
          x.overhead == y.overhead &&
          std::ranges::equal(x.transfers, y.transfers, [&](const Transfer& s, const Transfer& t) {
-           // Cross-multiplied: shares of messages of unlike sizes.
+           // Cross-multiplied, to compare shares of messages of different sizes.
            const double mine = x.repeats * s.bytes.value() * b.bytes.value();
            const double theirs = y.repeats * t.bytes.value() * a.bytes.value();
            return s.from == t.from && s.to == t.to && std::abs(mine - theirs) <= kLastBits * theirs;

@@ -58,7 +58,7 @@ class Explanation {
     return id;
   }
 
-  // Between the n-th task of a chain and what follows it.
+  // The words between the n-th task of a chain and the next.
   static std::string link(std::size_t n) { return n == 1 ? " waits for " : ", which waits for "; }
 
   std::string chain(const std::vector<StreamId>& way) const {
@@ -70,7 +70,7 @@ class Explanation {
     return text;
   }
 
-  // The stream whose first task has to move before this one's can; none: `end_` says why.
+  // The stream whose next task must end or begin before this one's can; none: `end_` says why.
   std::optional<StreamId> waits_for(StreamId id) {
     if (!state_.streams[id].busy) return unmet_dependency(id);
     if (task(id).kind == TaskKind::receive) return sender(id);

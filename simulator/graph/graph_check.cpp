@@ -50,11 +50,11 @@ Expected<void> check_list(const TaskGraph& graph, std::size_t list) {
   return {};
 }
 
-// In what way a list uses a channel.
+// The pairs (channel, kind of task) that a list uses.
 using StreamUses = std::set<std::pair<std::int32_t, TaskKind>>;
 StreamUses uses_of(const TaskList& list) {
   StreamUses uses;
-  auto last = uses.end();  // mostly the next one's too
+  auto last = uses.end();  // usually the same as the next
   for (const Task& task : list.tasks) {
     if (!communicates(task)) continue;
     const std::pair use(task.channel, task.kind);

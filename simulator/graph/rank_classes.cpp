@@ -16,16 +16,16 @@
 namespace trainyard {
 namespace {
 
-using Prints = std::vector<std::uint64_t>;  // members with the same one are alike
+using Prints = std::vector<std::uint64_t>;  // a hash for each member; equal for alike members
 
 std::uint64_t print_of(std::uint64_t a, std::uint64_t b) { return mixed(mixed(a) + b); }
 
-// Equal shares, and sums of them, may differ in their last bits.
+// Rounded, because shares that should be equal may differ in their last bits.
 std::uint64_t print_of_share(double share) {
   return static_cast<std::uint64_t>(std::llround(share * 0x1p30));
 }
 
-// Numbers for what is alike, in the order in which it comes.
+// Numbers classes in the order in which their hashes first occur.
 class Classes {
  public:
   std::int32_t of(std::uint64_t print) {
@@ -37,10 +37,10 @@ class Classes {
   std::unordered_map<std::uint64_t, std::int32_t> number_;
 };
 
-// What a phase of a group's calls puts on links, copy by copy.
+// What a phase of a group's calls puts on links, for each copy of the group.
 struct PhaseUses {
   std::int32_t group = 0;
-  std::vector<LinkUse> uses;  // of all copies, one after the other
+  std::vector<LinkUse> uses;  // of copy 0, then of copy 1, …
   std::vector<std::size_t> ends;
 
   std::span<const LinkUse> of_copy(std::size_t copy) const { return run_at(copy, uses, ends); }
@@ -65,7 +65,7 @@ class Parting {
     for (const auto& [group, call] : calls_in_use(graph)) add_phases(group, call);
   }
 
-  // False: there are more classes of ranks than that.
+  // Splits until nothing splits. False: there are more than `most` classes of ranks.
   bool part(std::size_t most) {
     for (std::size_t last = 0;;) {
       part_links();
@@ -80,7 +80,7 @@ class Parting {
     }
   }
 
-  // Shares out the graph's ranks, then its groups.
+  // Splits the graph's ranks by class, then its groups.
   void apply(TaskGraph& graph, std::vector<std::int32_t>& rank_of) const {
     Classes classes;
     std::vector<TaskRank> ranks;
@@ -90,7 +90,7 @@ class Parting {
         ranks.push_back(graph.ranks[static_cast<std::size_t>(old)]);
       }
     }
-    std::vector<std::vector<std::int32_t>> of_old;  // groups
+    std::vector<std::vector<std::int32_t>> of_old;  // new groups by old group
     const std::vector<GroupCopies> old = std::exchange(graph.copies, {});
     graph.groups.clear();
     for (std::size_t group = 0; group < old.size(); ++group) {
@@ -112,7 +112,7 @@ class Parting {
     return classes.size();
   }
 
-  // One for each class of copies; returns them.
+  // Adds a group for each class of copies; returns the new groups.
   static std::vector<std::int32_t> add_groups(const GroupCopies& copies, const Prints& prints,
                                               const std::vector<std::int32_t>& rank_of,
                                               TaskGraph& graph) {
@@ -130,7 +130,7 @@ class Parting {
     return added;
   }
 
-  // All ranks of a class are in groups of one.
+  // The group of `among` that has the rank. All ranks of a class are in groups of the same class.
   static std::int32_t group_with(std::int32_t rank, std::span<const std::int32_t> among,
                                  const std::vector<TaskGroup>& groups) {
     return *std::ranges::find_if(among, [&](std::int32_t group) {
@@ -139,7 +139,7 @@ class Parting {
     });
   }
 
-  // Each once, in the order of the group.
+  // The ranks of a group's members, each once, in the order of the group.
   static TaskGroup ranks_among(GroupView members, const std::vector<std::int32_t>& rank_of) {
     TaskGroup ranks;
     for (const std::int32_t device : members) {
@@ -149,7 +149,8 @@ class Parting {
     return ranks;
   }
 
-  // Calls go in phases of their own on groups of unlike shape.
+  // Groups of different shapes are in different classes from the start, since a call has different
+  // phases on them.
   void begin_groups() {
     for (const GroupCopies& copies : graph_.copies) {
       Prints of_copy;
@@ -162,7 +163,8 @@ class Parting {
     }
   }
 
-  // Phases with the links of one that the group has already say nothing new.
+  // Adds the phases of a call, except those with the same links as a phase that the group has: they
+  // would split nothing further.
   void add_phases(std::int32_t group, std::int32_t call) {
     const GroupCopies& copies = graph_.copies[static_cast<std::size_t>(group)];
     std::vector<PhaseUses> added;
@@ -197,7 +199,7 @@ class Parting {
         .first->second;
   }
 
-  // Each link once.
+  // Appends the summed shares of each link.
   void append_sums(std::span<const LinkUse> links, std::vector<LinkUse>& uses) {
     touched_.clear();
     for (const LinkUse& use : links) add_load(use);
@@ -212,7 +214,7 @@ class Parting {
     load += use.share;
   }
 
-  // By what each class of groups puts on them in each phase.
+  // Splits links by what each class of groups puts on them in each phase.
   void part_links() {
     Prints parts(of_link_.size());
     std::map<std::uint64_t, std::vector<std::size_t>> by_class;  // copies
@@ -231,7 +233,7 @@ class Parting {
     }
   }
 
-  // Of the links that these copies use.
+  // Adds to the hashes of the links that these copies use.
   void add_parts(const PhaseUses& phase, std::span<const std::size_t> copies, std::uint64_t pattern,
                  Prints& parts) {
     touched_.clear();
@@ -244,7 +246,7 @@ class Parting {
     }
   }
 
-  // By the links that they use and the ranks that they join.
+  // Splits groups by the links that they use and the ranks that they join.
   void part_groups() {
     std::vector<Prints> parts;
     for (const Prints& of_copy : of_group_) parts.emplace_back(of_copy.size());
@@ -267,7 +269,7 @@ class Parting {
     }
   }
 
-  // Of the classes that a group's members are of.
+  // A hash of the classes of a group's members.
   std::uint64_t print_of_ranks(GroupView members) {
     ranks_.clear();
     for (const std::int32_t device : members) {
@@ -302,7 +304,7 @@ class Parting {
   Prints of_rank_;  // of each device
   Prints of_link_;
   std::vector<Prints> of_group_;  // of each copy
-  // Scratch: of each link, 0 between two uses.
+  // Scratch space. loads_: of each link, 0 between uses.
   std::vector<double> loads_;
   std::vector<LinkUse> uses_;
   std::vector<std::int32_t> touched_;
@@ -312,7 +314,7 @@ class Parting {
 }  // namespace
 
 bool part_ranks(Fabric& fabric, TaskGraph& graph, std::vector<std::int32_t>& rank_of) {
-  constexpr std::size_t kWorth = 4;  // devices for each class
+  constexpr std::size_t kWorth = 4;  // least devices a class on average
   Parting parting(fabric, graph, rank_of);
   if (!parting.part(rank_of.size() / kWorth)) return false;
   parting.apply(graph, rank_of);

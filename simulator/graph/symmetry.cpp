@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int32_t kNothing = -1;
 
-// Shares are sums of a few fractions: equal ones may differ in their last bits.
+// Rounded, because shares that should be equal are sums that may differ in their last bits.
 std::int64_t rounded(double share) { return std::llround(share * 0x1p30); }
 bool same_share(double a, double b) { return a == b || rounded(a) == rounded(b); }
 
@@ -35,7 +35,7 @@ class LinkSums {
       }
     }
   }
-  // In the order in which they came.
+  // The sums, in the order in which their links first occurred.
   std::span<const LinkUse> sums() const { return sums_; }
   bool has(const LinkUse& use) const {
     const std::int32_t place = place_[static_cast<std::size_t>(use.link)];
@@ -51,8 +51,9 @@ class LinkSums {
   std::vector<LinkUse> sums_;
 };
 
-// Links of one capacity on which every pattern so far puts as much. All are parted by capacity
-// first; a pattern then parts those that it uses from those that it does not, and by how much.
+// Classes of links with the same capacity and the same load of every pattern so far. At first,
+// links are split by capacity; each pattern then splits those that it uses by load, and from those
+// that it does not use.
 class LinkClasses {
  public:
   explicit LinkClasses(std::span<const BytesPerSecond> capacities) {
@@ -73,8 +74,9 @@ class LinkClasses {
   }
 
   void part(std::int32_t pattern, std::span<const LinkUse> loads) {
-    std::map<std::pair<std::int32_t, std::int64_t>, std::int32_t> parts;  // by class and load
-    std::vector<Part> last(all_.size());  // of each class: mostly the next one's too
+    std::map<std::pair<std::int32_t, std::int64_t>, std::int32_t> parts;
+    // For each class the last load and its part, usually also the next one's.
+    std::vector<Part> last(all_.size());
     for (const LinkUse& load : loads) {
       std::int32_t& of = of_[static_cast<std::size_t>(load.link)];
       Part& part = last[static_cast<std::size_t>(of)];
@@ -91,7 +93,7 @@ class LinkClasses {
   std::size_t size() const { return all_.size(); }
   std::int32_t of(std::int32_t link) const { return of_[static_cast<std::size_t>(link)]; }
   bool is_used(std::int32_t of) const { return at(of).parent != kNothing; }
-  // Of a class that the pattern uses.
+  // The load of a pattern on the links of a class. Requires: the pattern uses the class.
   double load(std::int32_t of, std::int32_t pattern) const {
     while (at(of).pattern != pattern) of = at(of).parent;
     return at(of).share;
@@ -99,7 +101,7 @@ class LinkClasses {
 
  private:
   struct Class {
-    // What it was before the pattern parted it; kNothing: no pattern has.
+    // The class before the pattern split it; kNothing: no pattern has.
     std::int32_t parent = kNothing;
     std::int32_t pattern = kNothing;
     double share = 0;
@@ -114,8 +116,8 @@ class LinkClasses {
   std::vector<Class> all_;
 };
 
-// A call on groups with the same links, and of each of its phases which *kind* it is: those that
-// move alike, of whatever calls, are one.
+// A call on groups with the same links, and the *kind* of each of its phases. Phases that move
+// alike, whatever their calls, are of one kind.
 struct KnownCall {
   KnownCall(const GroupLinks& links, const Call& call) : phased(links, call) {}
   PhasedCall phased;
@@ -126,7 +128,7 @@ class KnownCalls {
  public:
   explicit KnownCalls(const std::vector<Call>& calls) : calls_(calls) {}
 
-  // Good as long as this is. Requires: as PhasedCall.
+  // Valid as long as this object. Requires: as PhasedCall.
   const KnownCall& of(const GroupLinks& links, std::int32_t call) {
     const auto [found, is_new] = known_.try_emplace({call, links.size, links.ranks_per_domain},
                                                     links, calls_[static_cast<std::size_t>(call)]);
@@ -151,17 +153,17 @@ class KnownCalls {
   const std::vector<Call>& calls_;
   std::map<std::tuple<std::int32_t, int, int>, KnownCall>
       known_;  // by call, size, members together
-  std::vector<std::pair<const PhasedCall*, std::size_t>> firsts_;  // of each kind
+  std::vector<std::pair<const PhasedCall*, std::size_t>> firsts_;  // first phase of each kind
 };
 
-// What phases of a group's calls put on links for each byte of their flow: those of one kind, or
-// with the same links, are one pattern.
+// What phases of a group's calls put on links for each byte of their flow. Phases of one kind, or
+// with the same links, have one pattern.
 struct Pattern {
   std::int32_t group = 0;
-  std::int32_t call = 0;      // the first that has it
-  std::vector<LinkUse> uses;  // of all copies, one after the other, each link once a copy
+  std::int32_t call = 0;      // the first with this pattern
+  std::vector<LinkUse> uses;  // copy after copy, each link once for a copy
   std::vector<std::size_t> ends;
-  std::vector<LinkUse> path = {};  // the classes that a copy uses, each with the load of all copies
+  std::vector<LinkUse> path = {};  // classes that a copy uses, with the load of all copies
 
   std::span<const LinkUse> of_copy(std::size_t copy) const { return run_at(copy, uses, ends); }
 };
@@ -224,7 +226,7 @@ class Folding {
     return {};
   }
 
-  // The group's pattern with these links.
+  // The group's pattern with these links, added if it is new.
   Expected<std::int32_t> find_or_add(std::int32_t call, const PhasedCall& phased,
                                      std::size_t phase) {
     const auto added = static_cast<std::int32_t>(patterns_.size());
@@ -243,7 +245,7 @@ class Folding {
     return added;
   }
 
-  // Of one copy, each link once. Good until it is asked again.
+  // The links of one copy, each once. Valid until the next call.
   std::span<const LinkUse> links_of(const PhasedCall& phased, std::size_t phase, GroupView copy) {
     uses_.clear();
     phased.append_links(phase, fabric_, copy, uses_);
@@ -252,15 +254,16 @@ class Folding {
     return of_copy_.sums();
   }
 
-  // The ways of a copy are followed where none was whose members have the same places in their
-  // domains.
+  // The pattern of a phase. Links are routed for the first copy whose first member has a certain
+  // place in its domain; a later copy takes over its links if the two are alike, and else is routed
+  // itself.
   Expected<Pattern> pattern_of(std::int32_t call, const PhasedCall& of_first, std::size_t phase) {
     const GroupCopies& copies = copies_of(group_);
     struct Followed {
       std::size_t copy = 0;
       std::vector<LinkUse> uses;
     };
-    std::map<std::int32_t, Followed> followed;  // by the place of the first member
+    std::map<std::int32_t, Followed> followed;  // by the place of the first member in its domain
     Pattern pattern{.group = group_, .call = call, .uses = {}, .ends = {}};
     for (std::size_t i = 0; i < copies.size(); ++i) {
       Followed& known = followed[fabric_.place_of(copies[i].front())];
@@ -278,7 +281,7 @@ class Folding {
     return pattern;
   }
 
-  // A number that copies share when they use as many links of each class.
+  // A hash that is equal for copies that use equally many links of each class.
   std::uint64_t fingerprint(std::span<const LinkUse> uses) {
     std::uint64_t sum = 0;
     for (const LinkUse& use : uses) {
@@ -309,7 +312,7 @@ class Folding {
                                graph_.calls[static_cast<std::size_t>(call)].algorithm->name));
   }
 
-  // Those that carry anything, in the order of their first links.
+  // Numbers the classes that carry anything, in the order of their first links.
   void number_classes() {
     number_.assign(classes_.size(), kNothing);
     const std::span<const BytesPerSecond> capacities = fabric_.capacities();
@@ -344,10 +347,10 @@ class Folding {
   KnownCalls known_;
   std::vector<Pattern> patterns_;
   std::map<std::pair<std::int32_t, std::int32_t>, std::vector<std::int32_t>> patterns_of_;
-  // Of the group whose calls are being added.
+  // State of the group whose calls are being added.
   std::int32_t group_ = kNothing;
   std::int32_t first_pattern_ = 0;
-  std::vector<std::int32_t> of_kind_;  // patterns
+  std::vector<std::int32_t> of_kind_;  // pattern of each kind of phase
   std::vector<LinkUse> uses_;
   LinkSums of_copy_, of_all_;
   LinkClasses classes_;
@@ -355,7 +358,7 @@ class Folding {
     double share = -1;
     std::uint64_t number = 0;
   };
-  std::vector<Print> prints_;         // of each class: of the last use
+  std::vector<Print> prints_;         // of each class: the last share and its hash
   std::vector<std::int32_t> number_;  // of each class
   FoldedLinks out_;
 };
@@ -366,8 +369,8 @@ std::vector<std::pair<std::int32_t, std::int32_t>> calls_in_use(const TaskGraph&
   std::vector<std::set<std::pair<std::int32_t, std::int32_t>>> of_list;  // channel and call
   for (const TaskList& list : graph.lists) {
     of_list.emplace_back();
-    std::vector<std::int32_t> last(graph.calls.size(),
-                                   kNothing);  // channel: mostly the next one's too
+    // The last channel of each call, usually also the next one's.
+    std::vector<std::int32_t> last(graph.calls.size(), kNothing);
     for (const Task& task : list.tasks) {
       if (task.call < 0 || last[static_cast<std::size_t>(task.call)] == task.channel) continue;
       last[static_cast<std::size_t>(task.call)] = task.channel;

@@ -8,7 +8,7 @@
 namespace trainyard {
 namespace {
 
-// In the order of the enumerators; traces have them.
+// In the order of the enumerators. Traces show these names.
 constexpr std::array<std::string_view, kStreams> kStreamNames = {
     "compute",       "tensor parallel", "context parallel", "expert parallel",
     "sends forward", "sends backward",  "receives",         "data parallel",

@@ -15,7 +15,7 @@ namespace {
 
 bool is_switch(VertexKind kind) { return kind == VertexKind::leaf || kind == VertexKind::spine; }
 
-// Between sums of bandwidths that are equal.
+// a <= b, up to the rounding of sums of bandwidths.
 bool at_most(double a, double b) { return a <= b * (1 + 1e-9); }
 
 }  // namespace
@@ -108,7 +108,7 @@ void Fabric::seat_devices() {
   }
 }
 
-// NICs hang on the device, or on its PCIe root.
+// NICs are attached to the device, or to its PCIe root.
 void Fabric::add_ports(std::uint32_t device, std::uint32_t root) {
   const std::uint32_t at = root == Routes::kNone ? device : root;
   const std::int32_t to_root = root == Routes::kNone ? kNoLink : link(device, root);
@@ -120,7 +120,7 @@ void Fabric::add_ports(std::uint32_t device, std::uint32_t root) {
   }
 }
 
-// A domain is what hangs on one NVLink switch or PCIe root; a mesh's is its node.
+// A domain is the devices attached to one NVLink switch or PCIe root, or of a mesh, the node.
 void Fabric::find_domains() {
   std::map<std::uint32_t, int> by_hub;
   std::map<int, int> by_node;
@@ -159,7 +159,7 @@ Expected<void> Fabric::check() const {
   return {};
 }
 
-// NICs and switches that the first device's NICs lead to.
+// The NICs and switches that can be reached from the first device's NICs.
 std::vector<bool> Fabric::reached_from_first() const {
   std::vector<bool> reached(kinds_.size());
   std::vector<std::uint32_t> open;
@@ -178,9 +178,10 @@ std::vector<bool> Fabric::reached_from_first() const {
   return reached;
 }
 
-// A link that its tail cannot fill, or whose head passes less on, never holds anything up: in a
-// non-blocking tree nothing above the NICs does. The first rule leans on links into the tail, the
-// second one on links that the first has kept, so no two links excuse each other.
+// Drops links that never hold anything up: those that the traffic into their tail cannot fill, and
+// those whose head passes less on. In a non-blocking tree that is every link above the NICs. The
+// first rule relies on links into the tail, the second on links that the first has kept, so no two
+// links excuse each other.
 void Fabric::find_full_links() {
   drop_unfilled_links();
   drop_links_that_lead_to_less();
@@ -193,7 +194,7 @@ double Fabric::capacity_of(Step step) const {
 void Fabric::drop_unfilled_links() {
   std::vector<double> in(kinds_.size());
   for (const Step step : steps_) in[step.to] += capacity_of(step);
-  // Only at a switch does traffic turn round, and only to a device or NIC.
+  // Traffic goes back over the link it came by only at a switch, and only to a device or NIC.
   const auto turns = [&](std::uint32_t at, std::uint32_t end) {
     return !is(at, VertexKind::nic) && (is(end, VertexKind::nic) || is(end, VertexKind::device));
   };
@@ -206,7 +207,8 @@ void Fabric::drop_unfilled_links() {
   }
 }
 
-// Of links between switches, those whose head has nothing but kept links to pass the traffic on.
+// Drops links between switches whose head has only kept links to pass the traffic on, which
+// together carry no more.
 void Fabric::drop_links_that_lead_to_less() {
   std::vector<double> out(kinds_.size());
   std::vector<int> dropped(kinds_.size());
@@ -256,7 +258,7 @@ std::uint32_t Fabric::first_of(std::uint32_t vertex, VertexKind kind) const {
   return Routes::kNone;
 }
 
-// The first of several; from its other end it is the first one too.
+// The link between two vertices; of several the first, which is also the first from the other end.
 std::int32_t Fabric::link(std::uint32_t from, std::uint32_t to) const {
   const auto all = steps(from);
   const auto found =
@@ -265,7 +267,7 @@ std::int32_t Fabric::link(std::uint32_t from, std::uint32_t to) const {
   return found->link;
 }
 
-// A device's own NICs, or all those of the PCIe root it hangs on.
+// The NICs of a device, or of the PCIe root that it is attached to.
 std::span<const Fabric::Port> Fabric::ports_of(std::uint32_t device) const {
   return std::span(ports_).subspan(seats_[device].first_port, seats_[device].ports);
 }
@@ -277,7 +279,8 @@ std::span<const Fabric::Port> Fabric::ports_of(std::span<const std::int32_t> blo
   all.clear();
   for (const std::int32_t member : block) {
     for (const Port& port : ports_of(static_cast<std::uint32_t>(member))) {
-      const bool shared = !all.empty() && all.back().nic == port.nic;  // with the device before
+      // Shared with the device before.
+      const bool shared = !all.empty() && all.back().nic == port.nic;
       if (!shared) all.push_back(port);
     }
   }
@@ -290,7 +293,7 @@ GroupLinks Fabric::links_of(std::span<const std::int32_t> members) const {
   links.inside_latency = inside_latency_;
   links.across_latency = across_latency_;
   links.switched = switched_;
-  int common = 0;  // divides the members of every run in one domain
+  int common = 0;  // gcd of the lengths of the runs of members in one domain
   int run = 0;
   for (std::size_t i = 0; i < members.size(); ++i) {
     ++run;
@@ -304,7 +307,7 @@ GroupLinks Fabric::links_of(std::span<const std::int32_t> members) const {
   return links;
 }
 
-// The members around one of them that share its domain.
+// The run of members around one of them that are in its domain.
 std::span<const std::int32_t> Fabric::run_of(std::span<const std::int32_t> members,
                                              int member) const {
   const auto at = static_cast<std::size_t>(member);
@@ -321,7 +324,8 @@ void Fabric::append_way(std::span<const std::int32_t> members, int ranks_per_dom
                         std::vector<LinkUse>& uses) {
   const auto from = static_cast<std::uint32_t>(members[static_cast<std::size_t>(transfer.from)]);
   const auto to = static_cast<std::uint32_t>(members[static_cast<std::size_t>(transfer.to)]);
-  const auto block = [&](int member) {  // only looked at where all of its links are used
+  // Used only where a transfer uses the links of all its members.
+  const auto block = [&](int member) {
     if (round.way == Way::own_links) return members.first(0);
     if (round.way == Way::rings) return run_of(members, member);
     return members.subspan(static_cast<std::size_t>(member / ranks_per_domain * ranks_per_domain),
@@ -339,15 +343,15 @@ void Fabric::append_way(std::span<const std::int32_t> members, int ranks_per_dom
   }
 }
 
-// In the order of its devices, of their hubs and their ports: what is alike in two domains has the
-// same number.
+// Numbers the links of each domain in the order of its devices, their hubs and their ports, so that
+// links at the same place of two domains have the same number.
 void Fabric::number_slots() {
   slots_.resize(capacities_.size());
   taken_by_.resize(domains_.size());
   takes_.resize(domains_.size());
   std::map<std::vector<double>, int> kinds;
   std::vector<double> shape;
-  std::vector<double> last;  // mostly the next one's too
+  std::vector<double> last;  // shape of the domain before, usually the same
   for (const std::vector<std::uint32_t>& devices : domains_) {
     first_slot_.push_back(slot_links_.size());
     shape.assign(1, static_cast<double>(devices.size()));
@@ -370,7 +374,7 @@ void Fabric::number_slots() {
   }
 }
 
-// Both ways, in the domain that came last; what the shape of a domain says of it.
+// Numbers both directions of a link of the current domain, and describes it in the domain's shape.
 void Fabric::number_link(std::int32_t link, std::vector<double>& shape) {
   if (link == kNoLink) return shape.push_back(kNoLink);
   for (const std::int32_t way : {link, link ^ 1}) {
@@ -433,7 +437,7 @@ void Fabric::append_across(std::span<const std::int32_t> sending, std::uint32_t 
   std::span<const Port> out = ports_of(sending, from, round.way, out_);
   const std::span<const Port> in = ports_of(receiving, to, round.way, in_);
   const double all = round.overhead * across_overhead_;
-  // The NICs of a PCIe root are everybody's.
+  // All devices at a PCIe root use its NICs, so none changes rail.
   if (rails_ && round.way == Way::own_links && !seats_[from].at_root) {
     const auto& domain = domains_[static_cast<std::size_t>(domain_[from])];
     const auto rail = static_cast<std::size_t>(place_[to]) % domain.size();
@@ -450,10 +454,10 @@ void Fabric::append_across(std::span<const std::int32_t> sending, std::uint32_t 
   });
 }
 
-// A ring that leaves a domain by the NICs of all its members is as many rings side by side, each of
-// which leaves at another member (NCCL's channels): what the others pass on from the last member to
-// the first loads their links as between any two neighbours. On a PCIe root the link to the NICs is
-// the one to the neighbours: it has carried the traffic already.
+// A ring that leaves a domain by the NICs of all its members is really several rings side by side,
+// each of which leaves at another member (NCCL's channels). What the others pass from the last
+// member to the first loads the links like a hop between neighbours. At a PCIe root the link to the
+// NICs is the one to the neighbours, which has carried this traffic already.
 void Fabric::append_closing_hop(std::span<const std::int32_t> members, int last,
                                 const TransferRound& round, std::vector<LinkUse>& uses) const {
   const auto end = static_cast<std::size_t>(last);
@@ -464,7 +468,7 @@ void Fabric::append_closing_hop(std::span<const std::int32_t> members, int last,
   append_inside(run, from, static_cast<std::uint32_t>(run.front()), round, uses);
 }
 
-// In a mesh all links of a member together are those to the other members of its block.
+// In a mesh, "all links of a member" are those to the other members of its block.
 void Fabric::append_inside(std::span<const std::int32_t> block, std::uint32_t from,
                            std::uint32_t to, const TransferRound& round,
                            std::vector<LinkUse>& uses) const {
@@ -493,7 +497,7 @@ void Fabric::append_up_and_down(std::uint32_t device, const TransferRound& round
   }
 }
 
-// What the first switches of two devices send each other.
+// Appends the links between the first switches of two devices.
 void Fabric::append_between_switches(std::uint32_t from, std::uint32_t to,
                                      const TransferRound& round, std::vector<LinkUse>& uses) {
   if (!switches_can_fill_) return;
@@ -507,7 +511,7 @@ void Fabric::append_between_switches(std::uint32_t from, std::uint32_t to,
   });
 }
 
-// Over the switch or root that both hang on; up to it and back where they are the same.
+// Over the switch or root of both devices; if they are the same device, up to it and back.
 void Fabric::add_inside(std::vector<LinkUse>& uses, std::uint32_t from, std::uint32_t to,
                         double share) const {
   if (seats_[from].hub == Routes::kNone) {
@@ -518,7 +522,7 @@ void Fabric::add_inside(std::vector<LinkUse>& uses, std::uint32_t from, std::uin
   add(uses, seats_[to].to_hub ^ 1, share);
 }
 
-// The fabric's overhead begins at the NIC.
+// Protocol overhead begins at the link into the NIC.
 void Fabric::add_out(std::vector<LinkUse>& uses, const Port& port, double share) const {
   if (port.to_root != kNoLink) add(uses, port.to_root, share / across_overhead_);
   add(uses, port.to_nic, share);

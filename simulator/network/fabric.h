@@ -166,7 +166,7 @@ class Fabric {
   std::vector<std::size_t> first_slot_;
   std::vector<int> domain_kind_;
   // Scratch.
-  // the domain of another group that takes a domain's place, and back
+  // The domain of another group that takes a domain's place, and back.
   std::vector<int> taken_by_, takes_;
   std::vector<LinkUse> between_;
   std::vector<Port> out_, in_;

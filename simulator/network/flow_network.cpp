@@ -9,7 +9,7 @@ namespace trainyard {
 namespace {
 
 constexpr double kUnlimited = std::numeric_limits<double>::infinity();
-// Rates that differ by less come from sums in another order.
+// Rates that differ by less are equal; their sums were taken in another order.
 constexpr double kSameRate = 1e-12;
 
 }  // namespace
@@ -133,7 +133,7 @@ bool FlowNetwork::has_links_to_itself(Path& path) {
                      [&](const Use& use) { return links_[use.link].paths.size() == 1; });
 }
 
-// All paths that a change of `seed` can reach, and the links that join them.
+// Collects all paths that a change of `seed` can reach, and the links that join them.
 void FlowNetwork::gather(PathId seed) {
   reached_paths_.assign(1, seed);
   reached_links_.clear();
@@ -153,7 +153,7 @@ void FlowNetwork::gather(PathId seed) {
   }
 }
 
-// Progressive filling: all rates rise together; where a link is full, its paths keep theirs.
+// Progressive filling: all rates rise together; when a link is full, its paths keep their rate.
 void FlowNetwork::share_out() {
   open_levels();
   const auto links = static_cast<std::uint32_t>(reached_links_.size());
@@ -168,7 +168,7 @@ void FlowNetwork::share_out() {
     Link& link = links_[reached_links_[level.index]];
     if (link.open == 0) continue;
     const double now = std::max(link.left, 0.0) / link.weight;
-    if (now > level.rate * (1 + kSameRate)) {  // slower paths have been fixed since: later
+    if (now > level.rate * (1 + kSameRate)) {  // paths fixed since leave more: the link fills later
       levels_.push_back({now, level.index});
       std::push_heap(levels_.begin(), levels_.end());
       continue;
@@ -177,7 +177,8 @@ void FlowNetwork::share_out() {
   }
 }
 
-// The rate at which each reached link is full, and each path's links that it has to itself.
+// Computes the rate at which each reached link is full, and the rate that each path would have with
+// its links to itself.
 void FlowNetwork::open_levels() {
   levels_.clear();
   for (const std::uint32_t index : reached_links_) {

@@ -9,7 +9,7 @@ namespace trainyard {
 
 namespace {
 
-// In a folded graph the groups of devices that a group stands for are alike: the first tells.
+// The devices of a group. In a folded graph all copies of a group are alike, so the first will do.
 GroupView devices_of(const TaskGraph& graph, std::int32_t group) {
   const auto index = static_cast<std::size_t>(group);
   return graph.folded() ? graph.copies[index][0] : GroupView(graph.groups[index]);
@@ -128,7 +128,7 @@ Network::Round Network::flows_of(const TaskGroup& group, int ranks_per_domain,
   return result;
 }
 
-// Of a folded graph all links of a class carry what one of them does.
+// In a folded graph every link of a class carries what its representative does.
 std::vector<LinkTraffic> Network::traffic() const {
   std::vector<LinkTraffic> links;
   const std::vector<Bytes> carried = flows_.carried();
@@ -197,7 +197,7 @@ void Network::handle(Event event, std::vector<std::uint32_t>& ended) {
   }
 }
 
-// On to the next round that has anything to wait for, or to the end.
+// Goes on to the next round that has anything to wait for, or ends the call.
 void Network::go_on(std::uint32_t id, std::vector<std::uint32_t>& ended) {
   Active& active = active_[id];
   for (;;) {
@@ -217,7 +217,7 @@ void Network::go_on(std::uint32_t id, std::vector<std::uint32_t>& ended) {
   }
 }
 
-// False: the round has none.
+// Starts the flows of the round; false: it has none.
 bool Network::begin_flows(std::uint32_t id) {
   Active& active = active_[id];
   if (active.round >= active.plan->size()) return false;
@@ -252,8 +252,8 @@ void Network::arrive(std::uint32_t pending, std::vector<std::uint32_t>& ended) {
   if (to != from) member_done(id, to, ended);
 }
 
-// A flow of the member's repeat is done; with the last one it goes on to the next repeat, and what
-// the other end is ready for begins.
+// A flow of the member's repeat has ended. After its last flow the member goes on to the next
+// repeat, and those flows begin whose other end is ready, too.
 void Network::member_done(std::uint32_t id, std::int32_t index, std::vector<std::uint32_t>& ended) {
   Active& active = active_[id];
   const auto at = static_cast<std::size_t>(index);

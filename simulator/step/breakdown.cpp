@@ -61,7 +61,7 @@ class RankBreakdown {
     return task.issued.call->layer >= 0 ? parts_.compute : parts_.embedding_head;
   }
 
-  // What a kernel lost: to the exchange beside it, or to its device.
+  // Books the time that a kernel lost: to the exchange beside it, else to its device.
   void add_slowdown(std::size_t index, Seconds lost) {
     if (lost == Seconds(0)) return;
     const auto beside = [&](Stream stream) { return is_beside(stream, times_[index]); };
@@ -74,7 +74,7 @@ class RankBreakdown {
     }
   }
 
-  // Whether a call of the stream overlaps the interval; asked in the order of time.
+  // Whether a task of the stream overlaps the interval. Requires: asked in order of time.
   bool is_beside(Stream stream, TaskTimes interval) {
     std::size_t& next = beside_[static_cast<std::size_t>(stream)];
     const auto over = [&](std::size_t i) {
@@ -84,7 +84,7 @@ class RankBreakdown {
     return next < list_.tasks.size() && times_[next].start < interval.end;
   }
 
-  // The compute stream stood still before a task: for the dependency that ended last.
+  // Books a gap of the compute stream before a task: to the dependency that ended last.
   void add_gap(std::int32_t task, Picoseconds from, Picoseconds to) {
     if (to > from) wait_for(last_of(list_.dependencies_of(task)), from, to);
   }
@@ -101,7 +101,7 @@ class RankBreakdown {
                                                                                              : a;
   }
 
-  // From `from` to `to` the rank waited for `task`; before that began, for what it waited for.
+  // Books the time in which the rank waited for `task`; before that began, for what it waited for.
   void wait_for(std::int32_t task, Picoseconds from, Picoseconds to) {
     while (task >= 0 && to > from) {
       const Picoseconds begun = std::clamp(times_[static_cast<std::size_t>(task)].start, from, to);
@@ -113,7 +113,7 @@ class RankBreakdown {
     parts_.bubble += to_seconds(to - from);
   }
 
-  // What stands after the last kernel: exchanges that the rank has part in, then other ranks'.
+  // Books the time after the last kernel: first to the rank's own exchanges, the rest as bubble.
   void add_end(Picoseconds from, Picoseconds to) {
     std::int32_t last = -1;
     for (std::size_t i = 0; i < list_.tasks.size(); ++i) {
@@ -151,7 +151,8 @@ class RankBreakdown {
            group == Group::all;
   }
 
-  // A receive names no call: it is the message of the same size that some stage sends.
+  // The time of an exchange without other traffic. A receive has no call; its message is taken to
+  // be the one of the same size that some stage sends.
   Seconds alone(std::int32_t index) const {
     const Task& task = list_.tasks[static_cast<std::size_t>(index)];
     if (task.call >= 0) return step_.alone[static_cast<std::size_t>(task.call)];

@@ -12,15 +12,15 @@
 namespace trainyard {
 namespace {
 
-// Everyone sends to the next of the group at once, and gets from the one before; the other way
-// round it takes as long.
+// All members send to the next one of the group at once and receive from the one before. The other
+// direction takes as long.
 bool always(const GroupLinks& /*links*/) { return true; }
 
 Seconds pass_on_time(const GroupLinks& links, Bytes message) {
   return find_collective_algorithm(CollectiveOperation::send, "direct")->time(links, message);
 }
 
-// Messages that go one hop: the longest one's α, not the mean of a ring's pass.
+// Messages go one hop, so the latency is that of the longest hop, not the mean of a ring's pass.
 TransferRounds pass_on_rounds(const GroupLinks& links, Bytes message) {
   TransferRound round = ring_round(links, 1, message);
   round.latency = pass_on_time(links, Bytes(0));
@@ -34,14 +34,16 @@ constexpr CollectiveAlgorithm kPassOn = {.name = "pass on",
                                          .time = pass_on_time,
                                          .rounds = pass_on_rounds};
 
-// Where placement makes a plan's groups unlike, the chosen algorithm may fit some of them only.
+// The fallback where placement makes a plan's groups differ and the chosen algorithm fits only
+// some.
 const CollectiveAlgorithm* runs_anywhere(CollectiveOperation operation) {
   const char* name = operation == CollectiveOperation::all_to_all ? "pairwise" : "ring";
   return find_collective_algorithm(operation, name);
 }
 
-// Of a call that takes so long: the bytes of nccl-tests' bus bandwidth, or of the two levels of an
-// exchange; but no more than the links carry: a library that adds up in the switch sends less.
+// The load of a call that takes `time`: the bytes by which nccl-tests count bus bandwidth, or those
+// of both levels of a two-level exchange; but no more than the links carry in that time, since a
+// library that reduces in the switch sends less.
 CallLoad load_of_a_member(const Call& call, const GroupLinks& links, Seconds time, double shown) {
   const double r = links.ranks_per_domain;
   const double m = links.domains;
@@ -61,8 +63,8 @@ struct ShownShares {
   double forward = 1, backward = 1;
 };
 
-// Of the exchanges of experts' tokens that stand beside another micro-batch's compute, what the
-// estimate leaves to be seen: no operation of this micro-batch covers them.
+// The shares of experts' exchanges that the estimate leaves exposed where they are beside another
+// micro-batch's compute. They are needed because no operation of the same micro-batch covers them.
 ShownShares shown_of_exchanges(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
   const LayerCounts all = job.all_layers();
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -77,9 +79,9 @@ ShownShares shown_of_exchanges(const PreparedJob& job, const Plan& plan, const P
   return {};
 }
 
-// Of experts' exchanges in a pair of passes, what the compute of the pair's layers leaves to be
-// seen, and slows (DeepSeek-V3 report, section 3.2.1): the pass list has the two passes one after
-// the other.
+// The share of experts' exchanges in a pair of passes that the compute of the pair's layers leaves
+// exposed, slowed compute included (DeepSeek-V3 report, section 3.2.1). It is needed because the
+// pass list has the two passes one after the other.
 double shown_in_pairs(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
   const LayerCounts all = job.all_layers();
   Seconds exchange;
@@ -97,9 +99,9 @@ double shown_in_pairs(const PreparedJob& job, const Plan& plan, const PlanLinks&
   return 1 - hidden_behind(compute, exchange, job.job.training.stack) / exchange;
 }
 
-// Reductions and gathers of parameters that do not go beside passes are one message for all units
-// (Megatron-LM without --overlap-grad-reduce: one bucket), while a program has one for each. They
-// share that message's time by their bytes.
+// If reductions and gathers of parameters are not overlapped with passes, they are one message for
+// all units (Megatron-LM without --overlap-grad-reduce: one bucket), while a program has one for
+// each unit. These share the time of the one message by their bytes.
 class OneMessage {
  public:
   OneMessage(const Plan& plan, const Program& program) {
@@ -108,7 +110,7 @@ class OneMessage {
       for (const Body& body : stage.bodies) add(program, body);
     }
   }
-  // Of all units, where they are most; that of the operation itself where it is on its own.
+  // The message of all units of the stage where it is largest; else the operation's own.
   Bytes message_of(const Operation& operation) const {
     const auto found = whole_.find({operation.kind, operation.group});
     return found == whole_.end() ? operation.message : found->second;
@@ -148,14 +150,15 @@ class CallMaker {
     if (plan.schedule->route == Route::both_ways) in_pairs_ = shown_in_pairs(job, plan, links_);
   }
 
-  // Whether passes side by side hide some of it.
+  // Whether passes that run side by side hide some of the operation.
   bool is_hidden_in_pairs(const Operation& operation) const {
     const bool exchange =
         operation.group == Group::expert || operation.group == Group::expert_tensor;
     return exchange && operation.phase != Phase::update && in_pairs_ < 1;
   }
 
-  // Of an operation between ranks; `in_layer`: of a layer of the network; returns its place.
+  // Adds the call of an operation between ranks and returns its index. `in_layer`: the operation is
+  // in a layer of the network.
   int add(StepCalls& out, const Operation& operation, bool in_layer, bool paired = false) const {
     const GroupLinks links = links_of(operation);
     Call call{.operation = *collective_of(operation.kind), .message = operation.message};
@@ -197,14 +200,14 @@ class CallMaker {
     return group_links(job_.tiers, layout_.members(operation.group, 0).shape);
   }
 
-  // A token goes once to each domain, and on from there.
+  // Whether a token is sent once to each domain and passed on there.
   bool passes_tokens_on(const Operation& operation, const GroupLinks& links) const {
     const bool moves_tokens =
         operation.kind == OperationKind::dispatch || operation.kind == OperationKind::combine;
     return moves_tokens && links.domains > 1 && job_.job.training.stack.deduplicated_dispatch;
   }
 
-  // What the exchanges that a stack overlaps show.
+  // The share of an exchange that stays exposed where the stack overlaps it.
   double shown_share(const Operation& operation) const {
     if (operation.phase == Phase::weight_gradient) return 1;
     if (operation.stream == ProgramStream::expert_parallel && plan_.overlap.expert_parallel) {
@@ -214,8 +217,9 @@ class CallMaker {
     return shown_of_tensor_parallel(job_.job.training.stack, plan_);
   }
 
-  // What tensor parallelism takes from compute is part of the share that a stack hides; kernels of
-  // sends and receives hold their multiprocessors until the message is there.
+  // How far a call slows compute beside it. For tensor parallelism this is part of the share that
+  // the stack hides, so it is 0. Kernels of sends and receives hold their multiprocessors until the
+  // message has arrived.
   double contention(const Operation& operation, CollectiveOperation as, const GroupLinks& links,
                     Bytes message) const {
     if (operation.stream == ProgramStream::context_parallel) return 1;

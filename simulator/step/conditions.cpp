@@ -43,7 +43,7 @@ Expected<void> check_straggler(const Straggler& of, const std::string& where,
                  : check_index(where + "/node", "node", *of.node, cluster.nodes);
 }
 
-// The sentence lists what there is of that kind, or which kinds there are.
+// The error lists the places of that kind or, if there are none, the kinds of the topology.
 Expected<void> check_place(const TopologyPlace& place, const std::string& where,
                            const TopologyGraph& graph) {
   int count = 0;

@@ -18,7 +18,7 @@ constexpr std::int32_t kNew = -1;  // no group yet
 
 bool is_message(const StepChannel& channel) { return channel.kind != TaskKind::collective; }
 
-// The groups behind the channels of every rank.
+// Makes the groups behind the channels of every rank.
 class Grouping {
  public:
   Grouping(const RankLayout& layout, const std::vector<std::vector<StepChannel>>& channels,
@@ -51,7 +51,7 @@ class Grouping {
     }
   }
 
-  // Stage s is folded into rank s, whose groups are those of the first rank that has one.
+  // Folds stage s into rank s, whose groups are those of the stage's first rank that has one.
   void folded(TaskGraph& graph) {
     for (std::size_t stage = 0; stage < channels_.size(); ++stage) {
       graph.ranks.push_back({static_cast<std::int32_t>(stage), {}});
@@ -79,7 +79,7 @@ class Grouping {
   }
 
  private:
-  // Members in order; of a message its sender and its receiver.
+  // The members in order; for a message its sender and its receiver.
   void set_members(TaskGroup& group, const StepChannel& channel, int rank) const {
     if (is_message(channel)) {
       group = {rank, layout_.in_stage(rank, channel.peer)};
@@ -91,7 +91,7 @@ class Grouping {
     for (int i = 0; i < members.size(); ++i) group[static_cast<std::size_t>(i)] = members[i];
   }
 
-  // Where the groups of a channel are found by their members.
+  // The table from member to group for the groups of a channel.
   std::vector<std::int32_t>& table_of(const StepChannel& channel, int stage) {
     std::array<int, 4> key = {static_cast<int>(channel.group), static_cast<int>(channel.stream), 0,
                               0};
@@ -135,7 +135,7 @@ class Grouping {
   std::vector<std::vector<std::vector<std::int32_t>*>> tables_;    // by stage and channel
 };
 
-// A folded rank stands for ranks of one row.
+// Gives ranks their loads. A folded rank stands for ranks that all have the same row.
 void set_loads(StepLoads loads, StepGraph& step) {
   step.tokens = loads.tokens;
   step.flop = loads.flop;

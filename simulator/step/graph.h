@@ -45,9 +45,9 @@ struct StepGraph {
   std::vector<std::vector<StepTask>> tasks;  // of each list; Buffer::owner indexes Program::buffers
   std::vector<Seconds> alone;                // of each call: its exposed time without other traffic
   std::vector<CallLoad> loads;               // of each call
-  // of each device, its rank in `graph`, where a stage is folded into several ranks; else empty
+  // For each device its rank in `graph`, where a stage is folded into several ranks; else empty.
   std::vector<std::int32_t> played_by;
-  // what compute tasks take longer than on a mean rank, by the spread of ranks' speeds
+  // How many times as long compute tasks take as on a mean rank, by the spread of ranks' speeds.
   double kernel_stretch = 1;
   // Tokens and model FLOP of the batch over the plan's, where sequences have different lengths.
   double tokens = 1, flop = 1;

@@ -49,7 +49,7 @@ class CallsUnderWay {
     for (const auto& [call, rate] : calls_) sum += rate;
     return sum;
   }
-  // Of the links that they use, in the domain and out of it.
+  // The bandwidth of the links that these calls use, inside the domain plus out of it.
   BytesPerSecond most(const std::vector<CallLoad>& loads) const {
     BytesPerSecond inside, across;
     for (const auto& [call, rate] : calls_) {

@@ -11,7 +11,7 @@
 namespace trainyard {
 namespace {
 
-// How often each call of each group is made, times its load.
+// For each {group, call} the number of times that it is made, each weighted with its load.
 using CallsMade = std::map<std::pair<std::int32_t, std::int32_t>, double>;
 
 struct LoadedCall {
@@ -19,8 +19,8 @@ struct LoadedCall {
   double load = 1;
 };
 
-// The n-th collective of a group is the n-th of each member and has the load of the busiest; a
-// message is its sender's.
+// The n-th collective of a group is the n-th of each member and has the load of its busiest member;
+// a message has that of its sender.
 CallsMade calls_made(const TaskGraph& graph) {
   std::vector<std::vector<LoadedCall>> of_group(graph.groups.size());
   for (std::size_t r = 0; r < graph.ranks.size(); ++r) {

@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::int32_t kNobody = -1;
 
-// What fused kernels do not hide of an exchange stands among the kernels (simulator/step/calls.h).
+// The stream of an operation. The exposed part of tensor- and expert-parallel exchanges is on the
+// compute stream (simulator/step/calls.h).
 Stream stream_of(const Operation& operation, bool sends_beside) {
   const bool of_a_pass =
       operation.phase == Phase::forward || operation.phase == Phase::input_gradient;
@@ -40,7 +41,7 @@ Stream stream_of(const Operation& operation, bool sends_beside) {
   return Stream::fetch;
 }
 
-// Who wrote and read each buffer instance of a stage last.
+// The tasks that last wrote and have since read each buffer instance of a stage.
 class Uses {
  public:
   explicit Uses(int instances) : instances_(static_cast<std::size_t>(instances)) {}
@@ -135,7 +136,7 @@ class ListBuilder {
            issued.operation->kind == OperationKind::all_gather;
   }
 
-  // What the update takes beyond its kernels, before its weights are gathered.
+  // Adds the time of the update beyond its kernels, before its weights are gathered.
   void end_update(const IssuedOperation& last) {
     if (ended_update_) return;
     ended_update_ = true;
@@ -171,10 +172,10 @@ class ListBuilder {
     }
   }
 
-  // A library's stream waits for the kernels that were launched before an exchange (an event on the
-  // current stream, as torch's process groups record it): exchanges do not run ahead of the passes,
-  // nor of the host that launches them. What comes back from the host may: it is fetched before it
-  // is needed.
+  // A communication stream waits for the kernels that were launched before an exchange (torch's
+  // process groups record an event on the current stream), so exchanges run ahead neither of the
+  // passes nor of the host that launches them. Copies from the host may run ahead: they are fetched
+  // before they are needed.
   static bool follows_kernels(const Task& task) {
     return task.kind == TaskKind::collective || task.kind == TaskKind::send ||
            (task.kind == TaskKind::copy && task.stream != Stream::fetch);
@@ -202,7 +203,8 @@ class ListBuilder {
     }
   }
 
-  // What is there before the step and after it: what operations use and none created.
+  // Adds the buffers that exist before and after the step: those that operations use and none
+  // creates.
   void add_standing_buffers() {
     for (std::size_t i = 0; i < program_.buffers.size(); ++i) {
       const int first = stage_.first_instance[i];
@@ -254,7 +256,7 @@ class ListBuilder {
     return static_cast<std::int32_t>(all.size()) - 1;
   }
 
-  // The last task on each stream that the next one waits for.
+  // For each stream the last of the tasks that the next task waits for.
   class Latest {
    public:
     void clear() { tasks_.clear(); }
@@ -267,7 +269,7 @@ class ListBuilder {
       streams_[tasks_.size()] = stream;
       tasks_.push_back(task);
     }
-    // A stream runs in order anyway.
+    // Needs no dependency: a stream runs in order anyway.
     void erase(std::size_t stream) {
       for (std::size_t i = 0; i < tasks_.size(); ++i) {
         if (streams_[i] != stream) continue;
@@ -298,7 +300,8 @@ class ListBuilder {
   StepList out_;
 };
 
-// Where only attention's core is repeated the norms are not; where it is kept, it is not.
+// Whether a block recomputes a whole layer. If only attention's core is recomputed, norms are not;
+// if attention is kept, it is not.
 bool repeats_whole_layer(const Block& block) {
   const auto repeats = [&](OperationKind kind) {
     return std::any_of(block.operations.begin(), block.operations.end(),
@@ -307,8 +310,8 @@ bool repeats_whole_layer(const Block& block) {
   return repeats(OperationKind::norm) && repeats(OperationKind::attention);
 }
 
-// Blocks of a layer's passes, as against those of its parameters: gathers of its weights among
-// them.
+// Whether a block is part of a layer's passes. The others handle its parameters, gathers of weights
+// among them.
 bool is_pass(const Block& block) {
   return std::any_of(block.operations.begin(), block.operations.end(), [](const Operation& op) {
     return op.part && (op.phase == Phase::forward || op.phase == Phase::input_gradient);

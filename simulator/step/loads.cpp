@@ -82,7 +82,8 @@ class LoadMaker {
     return found->second;
   }
 
-  // Tokens and attention of each micro-batch, then routed tokens of each micro-batch and layer.
+  // A row: the tokens of each micro-batch, then the attention of each, then the routed tokens of
+  // each micro-batch and layer.
   std::vector<double> row_of(int rank) const {
     const bool routes = out_.has_routing || (out_.has_sequences && plan_.expert_parallel > 1);
     const auto microbatches = static_cast<std::size_t>(out_.microbatches);
@@ -107,14 +108,14 @@ class LoadMaker {
     return row;
   }
 
-  // What a plan says of imbalance is what the routing says now.
+  // The load of an expert rank over the one that the plan's load_imbalance assumes.
   double popularity(int expert_rank, int layer) const {
     if (!out_.has_routing) return 1;
     return expert_loads_[static_cast<std::size_t>(layer)][static_cast<std::size_t>(expert_rank)] /
            planned_load_;
   }
 
-  // Mean over the replicas whose tokens come to the rank's experts.
+  // The mean tokens of the replicas whose tokens come to the rank's experts.
   double tokens_around(int rank, int microbatch) const {
     if (!out_.has_sequences) return 1;
     const GroupMembers members = layout_.members(Group::expert, rank);
@@ -128,7 +129,7 @@ class LoadMaker {
 
   const Plan& plan_;
   const RankLayout& layout_;
-  double planned_load_;  // which the program's operations have
+  double planned_load_;  // the load that the program's operations already have
   DealtSequences dealt_;
   std::vector<std::vector<double>> expert_loads_;  // by layer and rank of an expert group
   StepLoads out_;
