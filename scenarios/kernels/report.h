@@ -49,8 +49,8 @@ Expected<std::vector<KernelFileReport>> check_kernels(const Device& device,
 struct KernelFit {
   Device device;
   std::vector<KernelFileReport> files;  // scores of the fitted parameters, which saw these rows
-  // one for each family: each row scored by a fit without its shape; `file` lists the family's
-  // files
+  // One for each family: each row scored by a fit without its shape; `file` lists the family's
+  // files.
   std::vector<KernelFileReport> cross_validated;
   // For each fit, where in the device's document its origin is noted (JSON pointer), and the note.
   std::vector<std::pair<std::string, std::string>> provenance;

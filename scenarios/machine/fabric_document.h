@@ -52,8 +52,8 @@ KernelFileReport check_fabric_rows(const FabricToFit& fabric, const FabricRows& 
 struct FabricFit {
   InterNode inter;
   KernelFileReport fitted;  // scores of the fitted figures, which saw these rows
-  // each row scored by a fit without its number of devices if there are several, else without its
-  // size and four others
+  // Each row scored by a fit without its number of devices if there are several, else without its
+  // size and four others.
   KernelFileReport cross_validated;
   std::string provenance;
 };

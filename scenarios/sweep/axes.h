@@ -30,7 +30,7 @@ struct SweepRange {
 
 struct SweepAxis {
   std::vector<std::size_t> columns;  // indices in Sweep::columns
-  // for each value of the axis, one entry for each column
+  // For each value of the axis, one entry for each column.
   std::vector<std::vector<SweepValue>> rows;
   std::optional<SweepRange> range;  // instead of `rows`, if points are drawn
 };

@@ -128,7 +128,7 @@ std::optional<AnsweredLease> answer_lease(PointAnswerer& answerer, Lease lease,
   PointRow row;
   for (std::int64_t i = 0; i < lease.count; ++i) {
     if (answerer.answer(lease.first + i, row)) answered.rows.push_back(std::move(row));
-    // the interruption may have cut this answer short
+    // The interruption may have cut this answer short.
     if (is_set(interrupted)) return std::nullopt;
   }
   return answered;

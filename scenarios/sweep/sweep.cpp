@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kMostPoints = 1'000'000'000'000;
-// lines of a CSV file that are checked beforehand; later ones when their point is answered
+// Lines of a CSV file that are checked beforehand; later ones when their point is answered.
 constexpr std::int64_t kCheckedLines = 1000;
 
 // Reads and checks the scenario of the document, with the documents it refers to copied into it.
