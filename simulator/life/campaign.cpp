@@ -13,7 +13,7 @@
 namespace trainyard {
 namespace {
 
-// What the threads share: the next run, and a place for each result.
+// Shared by the threads: the number of the next run, and a place for each result.
 struct Work {
   const LifeSettings& settings;
   const CampaignOptions& options;
@@ -26,7 +26,7 @@ struct Work {
     for (int i = next++; i < options.runs && !stopped(); i = next++) {
       const std::uint64_t seed = mixed(options.seed) + static_cast<std::uint64_t>(i);
       const Life life = live(settings, seed, options.interrupted);
-      if (stopped()) return;  // perhaps unfinished
+      if (stopped()) return;  // the life may be unfinished
       lives[static_cast<std::size_t>(i)] = life;
       if (reports && options.progress) options.progress(static_cast<double>(i) / options.runs);
     }

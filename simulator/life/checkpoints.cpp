@@ -5,7 +5,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::uint64_t kLoadStream = 1000;  // beside those of the failures
+constexpr std::uint64_t kLoadStream = 1000;  // apart from the streams of failures
 
 }  // namespace
 
@@ -62,9 +62,10 @@ void Checkpoints::put(Nanoseconds work, Nanoseconds now) {
   ++taken_;
 }
 
-// What precedes the full one that the oldest to be kept needs.
+// Drops the checkpoints that are no longer kept: those before the full one that the oldest kept
+// needs.
 void Checkpoints::discard(Shelf& shelf) const {
-  // One more than is kept: the newest may still be on its way.
+  // One more than `keep` stays, because the newest may still be being written.
   const int beyond = static_cast<int>(shelf.copies.size()) - settings_.keep - 1;
   if (settings_.keep == 0 || beyond <= 0) return;
   const auto oldest = shelf.copies.begin() + beyond;
@@ -117,7 +118,7 @@ Checkpoints::Loaded Checkpoints::load() {
       return loaded;
     }
     shelf->copies.pop_back();
-    shelf->chain = 0;  // nothing is added to what was refused
+    shelf->chain = 0;  // no increment is built on a refused checkpoint
   }
   return loaded;
 }

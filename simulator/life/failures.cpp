@@ -59,12 +59,12 @@ void Failures::add(Trouble trouble, Seconds mtbf, double parts, int nodes) {
                       .at = Nanoseconds(0)});
 }
 
-// λ of a Weibull law with the stream's mean, λ·Γ(1 + 1/k).
+// The scale λ of a Weibull law with the stream's mean, which is λ·Γ(1 + 1/k).
 double Failures::weibull_scale(const Stream& stream) {
   return stream.mean / std::tgamma(1 + 1 / stream.weibull_shape);
 }
 
-// The next time of a stream.
+// Draws the next time of a stream.
 void Failures::draw(Stream& stream) {
   double wait = stream.mean;
   if (!stream.periodic && stream.weibull_shape == 1) {
@@ -76,9 +76,9 @@ void Failures::draw(Stream& stream) {
   advance(stream, wait);
 }
 
-// The run begins at no failure, but somewhere between two of a system that has been running: in an
-// interval that is met in proportion to its length, x·f(x)/mean, at any place of it. With
-// y = (x/λ)^k that is a gamma law of shape 1 + 1/k.
+// Draws the first failure. The run begins not at a failure but between two failures of a system
+// that has been running: inside an interval of length x met with density x·f(x)/mean, at a uniform
+// place of it. With y = (x/λ)^k that is a gamma law of shape 1 + 1/k.
 void Failures::draw_first(Stream& stream) {
   const double power = 1 / stream.weibull_shape;
   const double interval = weibull_scale(stream) * std::pow(stream.random.gamma(1 + power), power);

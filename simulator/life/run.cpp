@@ -11,12 +11,13 @@ namespace trainyard {
 namespace {
 
 constexpr std::uint64_t kDetectionStream = 1002;
-// A run that takes this many times its work does not end in any useful time.
+// A run without a calendar that would take this many times its work is given up.
 constexpr double kGivenUp = 100;
 
-// Whether a run will take more than that, by what it has done until now. Where restarts are struck
-// again and again, one attempt in a hundred that gets through is that pace; of `interruptions`
-// attempts √(interruptions/100) more or fewer do: three times that is no chance.
+// Whether a run will almost certainly take more than kGivenUp times its work, judged by its pace
+// until now. Where restarts are interrupted again and again, that pace is one successful attempt in
+// kGivenUp; among `interruptions` attempts their number varies by √(interruptions/kGivenUp), and a
+// deviation of three times that is not chance.
 bool is_hopeless(Nanoseconds done, Nanoseconds now, std::int64_t interruptions) {
   const double doubt = 3 / std::sqrt(static_cast<double>(interruptions) / kGivenUp);
   return to_seconds(done) * kGivenUp < to_seconds(now) * (1 - doubt);
@@ -40,7 +41,7 @@ class Run {
       train();
       if (!over()) recover();
     }
-    if (given_up_) fall_back();  // what was not saved is lost with it
+    if (given_up_) fall_back();  // work since the last checkpoint is lost
     life_.spent[Spent::useful] = done_;
     life_.finished = done_ == work_;
     return life_;
@@ -52,7 +53,7 @@ class Run {
     return done_ == work_ || now_ >= limit_ || given_up_ || stop;
   }
 
-  // Until something stops the job.
+  // Trains until something stops the job.
   void train() {
     while (!over() && !stopped_) {
       if (maintenance_due_) {
@@ -83,7 +84,7 @@ class Run {
   Nanoseconds checkpoint_at() const { return now_ + at_speed(interval_ - since_checkpoint_); }
   Nanoseconds finish_at() const { return now_ + at_speed(work_ - done_); }
 
-  // Missing nodes and stragglers.
+  // The job's speed relative to the whole job without straggler.
   double speed() const {
     return slow_ ? present_ * settings_.reliability.stragglers->speed : present_;
   }
@@ -100,7 +101,7 @@ class Run {
     now_ = until;
   }
 
-  // Something that does not train. False: struck before its end.
+  // Spends time without training. False: the job was struck before the end.
   bool spend(Spent kind, Nanoseconds duration) {
     const Nanoseconds end = std::min(now_ + duration, limit_);
     while (failures_.next_at() < end) {
@@ -133,7 +134,7 @@ class Run {
     }
   }
 
-  // The last heartbeat came anywhere within one interval before the failure.
+  // The time to detect a failure. The last heartbeat came at any time in the interval before it.
   Nanoseconds detection() {
     const Heartbeat& heartbeat = settings_.reliability.heartbeat;
     return to_nanoseconds(heartbeat.interval * (heartbeat.misses - random_.uniform()));
@@ -201,7 +202,7 @@ class Run {
     ++life_.planned;
   }
 
-  // A checkpoint; training goes on after its blocking part. False: struck.
+  // Takes a checkpoint; training may go on after its blocking part. False: the job was struck.
   bool checkpoint() {
     if (!spend(Spent::checkpoint, checkpoints_.blocking(now_))) return false;
     checkpoints_.put(done_, now_);
@@ -212,7 +213,7 @@ class Run {
     return true;
   }
 
-  // A checkpoint that can be loaded before anything else is done. False: struck.
+  // Makes sure that all work is in a checkpoint that can be loaded. False: the job was struck.
   bool save() {
     const bool fresh = since_checkpoint_ == Nanoseconds(0);
     if (!fresh) {
@@ -227,7 +228,7 @@ class Run {
     if (wait_for_write()) stop_as_planned();
   }
 
-  // Restart; whatever strikes on the way makes it begin again.
+  // Restarts the job; a failure on the way makes the restart begin again.
   void recover() {
     while (!over()) {
       stopped_ = false;
@@ -247,14 +248,14 @@ class Run {
 
   bool load() { return spend(Spent::loading, fall_back()); }
 
-  // To the newest checkpoint; what loading it takes.
+  // Goes back to the newest checkpoint; returns the time that loading takes.
   Nanoseconds fall_back() {
     checkpoints_.lose_nodes(lost_nodes_);
     const Checkpoints::Loaded loaded = checkpoints_.load();
     life_.spent[Spent::lost] += done_ - loaded.work;
     done_ = loaded.work;
     since_checkpoint_ = Nanoseconds(0);
-    if (done_ <= clean_work_) silent_found_ = kNever;  // the corruption is rolled back, too
+    if (done_ <= clean_work_) silent_found_ = kNever;  // the corruption is rolled back as well
     return loaded.time;
   }
 
@@ -279,16 +280,16 @@ class Run {
   Life life_;
   Nanoseconds now_{0}, done_{0}, since_checkpoint_{0};
   bool given_up_ = false;
-  bool stopped_ = false;     // the job does not run
-  bool unexpected_ = false;  // … and nobody meant it to
+  bool stopped_ = false;     // the job is not running
+  bool unexpected_ = false;  // it stopped for a failure, not as planned
   Nanoseconds detect_{0};
-  int lost_nodes_ = 0;  // since the job ran last
-  double present_ = 1;  // speed of the nodes that are there, of the whole job's
-  bool slow_ = false;   // a straggler
+  int lost_nodes_ = 0;  // lost since the job last ran
+  double present_ = 1;  // speed of the nodes present, relative to the whole job
+  bool slow_ = false;   // a straggler slows the job
   bool maintenance_due_ = false;
   Nanoseconds evict_at_ = kNever;
   Nanoseconds silent_found_ = kNever;
-  Nanoseconds clean_work_ = kNever;  // done when the corruption began
+  Nanoseconds clean_work_ = kNever;  // work done when the corruption began
 };
 
 }  // namespace

@@ -5,7 +5,8 @@
 namespace trainyard {
 namespace {
 
-// The replicas that are complete when the missing nodes are packed into as few as possible.
+// The share of replicas that stay complete if the missing nodes all belong to as few replicas as
+// possible.
 double shrunken(const LifeSettings& settings, int missing) {
   const int per_replica = settings.devices / settings.replicas;
   const int devices = missing * settings.devices_per_node;

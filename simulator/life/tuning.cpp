@@ -10,17 +10,19 @@
 namespace trainyard {
 namespace {
 
-constexpr int kSteps = 8;  // to either side, without a gain
+constexpr int kSteps = 8;  // candidates without a gain that end a search
 constexpr int kStepsAnOctave = 4;
 
 bool stopped(const CampaignOptions& options) { return is_set(options.interrupted); }
 
-// Long runs are told apart by fewer of them: a candidate takes about as long as a run may.
+// Fewer runs for a candidate if each has many events, so that a candidate costs no more than the
+// longest run allowed.
 int bearable_runs(const LifeSettings& settings, int runs) {
   return static_cast<int>(std::clamp(kMostEvents / expected_events(settings), 1.0, 1.0 * runs));
 }
 
-// Mean goodput; 0 when interrupted before the first run. Progress is that of all candidates.
+// Mean goodput; 0 if interrupted before the first run. Progress is reported over all candidates,
+// not here.
 double goodput_of(const LifeSettings& settings, CampaignOptions options) {
   options.progress = nullptr;
   const std::vector<Life> lives = live_many(settings, options);
@@ -33,7 +35,7 @@ struct IntervalSearch {
   BestInterval best{};
   int tried = 0;
 
-  // Whether it is the best until now.
+  // Tries an interval. True: it is the best so far.
   bool take(Seconds interval) {
     settings.interval = interval;
     const double goodput = goodput_of(settings, options);
@@ -49,7 +51,8 @@ struct IntervalSearch {
            expected_events(settings) <= kMostEvents;
   }
 
-  // Up (1) or down (−1) from `around`, with `left` more to try elsewhere.
+  // Searches up (1) or down (−1) from `around`. `left`: candidates yet to be tried elsewhere, for
+  // the progress.
   void walk(Seconds around, int direction, int left) {
     int worse = 0;  // in a row
     for (int k = 1; worse < kSteps && !stopped(options); ++k) {
@@ -64,10 +67,10 @@ struct IntervalSearch {
 
 // ---- Spares --------------------------------------------------------------------------------
 
-// Nodes in repair at once, hardly ever more: their mean is losses · repair, their variance at most
-// that of failures that take all their nodes at once.
+// The most nodes that are in repair at once, rarely exceeded: their mean is losses · repair; their
+// variance is at most that of failures that lose all their nodes at once.
 int most_in_repair(const LifeSettings& settings) {
-  constexpr double kDeviations = 6;  // 4 of a Poisson law, more for failures in bursts
+  constexpr double kDeviations = 6;  // 4 would do for a Poisson law; more for failures in bursts
   constexpr double kMost = 1e6;
   const Failures::Losses losses = Failures(settings, 0).losses();
   const double repair = settings.reliability.repair.value();
@@ -83,7 +86,7 @@ int next_rung(int spares) {
   return std::max(spares + 1, (spares & (spares - 1)) == 0 ? spares * 3 / 2 : spares / 3 * 4);
 }
 
-// Ends with the first rung that is enough.
+// The ladder up to the first rung that is at least `most`.
 std::vector<int> ladder_to(int most) {
   std::vector<int> ladder = {0};
   while (ladder.back() < most) ladder.push_back(next_rung(ladder.back()));

@@ -14,7 +14,7 @@ namespace {
 
 using ByOperation = std::map<std::pair<int, std::string>, OperationDifference>;
 
-// For each stage the rank whose kernels take longest.
+// For each stage the rank with the longest kernel time.
 std::vector<int> slowest_ranks(const StepSimulation& simulation) {
   std::vector<int> slowest(simulation.step.graph.lists.size(), -1);
   std::vector<Picoseconds> most(slowest.size(), Picoseconds(-1));

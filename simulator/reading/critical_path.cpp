@@ -11,11 +11,11 @@
 namespace trainyard {
 namespace {
 
-// Tasks of each channel of a list in their order, and each task's number among them.
+// The tasks of each channel of a list in order, and the number of each task in its channel.
 struct ListIndex {
   std::vector<std::vector<std::int32_t>> of_channel;
   std::vector<std::int32_t> number;
-  std::vector<std::int32_t> before;  // on the task's stream; −1: none
+  std::vector<std::int32_t> before;  // the task before it on its stream; −1: none
 };
 
 ListIndex index_of(const TaskList& list) {
@@ -84,7 +84,7 @@ class PathFinder {
     return found;
   }
 
-  // What ended last of a task's own dependencies.
+  // What ended last of what a task waited for on its own rank.
   At waited_for(At at) const {
     const std::size_t list = step_.graph.list_of(at.rank);
     At latest{at.rank, indices_[list].before[static_cast<std::size_t>(at.task)]};
@@ -95,8 +95,8 @@ class PathFinder {
     return latest;
   }
 
-  // The same event on the rank that decided when it happened: a message's sender, the member of a
-  // collective that came last.
+  // The same call on the rank that decided when it happened: the sender of a message, or the member
+  // that reached a collective last.
   At decisive(At at) const {
     if (task(at).kind == TaskKind::receive) {
       const At sent = same_call(at, group_of(at).front());

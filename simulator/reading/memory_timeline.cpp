@@ -10,11 +10,11 @@ struct Change {
   Picoseconds time{0};
   Bytes bytes;
   std::int32_t owner = 0;
-  std::int32_t place = 0;  // among all, as they were read
+  std::int32_t place = 0;  // number among all changes
 };
 
-// By time, then by place: dealt out to as many equal spans of time as there are changes, which
-// leaves few in each.
+// The changes in order of time, then of place. A bucket sort: the time is cut into as many equal
+// spans as there are changes, so few fall into each.
 std::vector<Change> in_order(const std::vector<Change>& changes) {
   if (changes.empty()) return {};
   const auto earlier = [](const Change& a, const Change& b) { return a.time < b.time; };
@@ -27,7 +27,7 @@ std::vector<Change> in_order(const std::vector<Change>& changes) {
   const auto span_of = [&](const Change& change) {
     return static_cast<std::size_t>(static_cast<double>(change.time.count()) * spans);
   };
-  std::vector<std::size_t> next(changes.size() + 2);  // where the next one of a span stands
+  std::vector<std::size_t> next(changes.size() + 2);  // where the next change of each span goes
   for (const Change& change : changes) ++next[span_of(change) + 1];
   std::partial_sum(next.begin(), next.end(), next.begin());
   std::vector<Change> sorted(changes.size());
@@ -59,7 +59,7 @@ std::vector<Change> changes_of(const TaskList& list, std::span<const TaskTimes> 
   return in_order(changes);
 }
 
-// The peak is known after one walk; what each owner held then takes another one.
+// What each owner held at the peak: a second walk, since the first one finds the peak.
 std::vector<Bytes> held_at(std::span<const Change> changes, Picoseconds time) {
   std::vector<Bytes> held;
   for (const Change& change : changes) {
