@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view kBlanks = " \t\r\n";
 
-// Finds the values of a text; gives up at the first thing that is no JSON.
+// Finds the values of a text, up to the first thing that is not JSON.
 class Scanner {
  public:
   explicit Scanner(std::string_view text) : text_(text) {}
@@ -90,7 +90,7 @@ class Scanner {
     skip_blanks();
     return at_ < text_.size() && text_[at_] != closing;
   }
-  // A comma, or the end of the list.
+  // Takes a comma, or sees the end of the list.
   bool separated(char closing) {
     skip_blanks();
     return take(',') || peek(closing);
@@ -108,7 +108,7 @@ class Scanner {
   std::vector<ValuePlace> places_;
 };
 
-// The last of that pointer: of a key that is there twice, the second is the mistake.
+// The last place with this pointer, because of a repeated key the second one is the mistake.
 const ValuePlace* find_place(const std::vector<ValuePlace>& places, std::string_view pointer) {
   const auto found = std::find_if(places.rbegin(), places.rend(), [&](const ValuePlace& place) {
     return place.pointer == pointer;
@@ -134,7 +134,7 @@ bool is_member_of(const ValuePlace& place, const ValuePlace& parent) {
   return place.pointer.size() > parent.pointer.size() && parent_of(place.pointer) == parent.pointer;
 }
 
-// What stands between the last comma, or the brace, and the key at `key`.
+// The blanks between the last comma, or the brace, and the key at `key`.
 std::string_view blanks_before(std::string_view text, std::size_t key) {
   const std::size_t start = text.find_last_not_of(kBlanks, key - 1) + 1;
   return text.substr(start, key - start);
@@ -171,7 +171,7 @@ int line_at(std::string_view text, std::size_t position) {
   return 1 + static_cast<int>(std::ranges::count(text.substr(0, position), '\n'));
 }
 
-// The line of a pointer, or of the nearest value around it that is there.
+// The line of a pointer, or of the nearest existing value around it.
 int line_of_pointer(std::string_view text, std::string_view pointer) {
   const std::vector<ValuePlace> places = value_places(text);
   while (true) {
@@ -181,14 +181,14 @@ int line_of_pointer(std::string_view text, std::string_view pointer) {
   }
 }
 
-// What a file is: the kind of its tag, or "huggingface".
+// The kind of a document by its tag, or "huggingface".
 Expected<std::string> kind_at(const std::filesystem::path& file) {
   const auto text = read_file(file);
   if (!text) return failure(shown_path(file), text.error().message);
   if (const auto form = form_of(*text)) return form->kind;
   const auto json = parse_json(*text);
   if (!json) {
-    const std::string& where = json.error().where;  // empty: of the whole file
+    const std::string& where = json.error().where;  // empty: the error is about the whole file
     return failure(
         where.empty() ? shown_path(file) : fmt::format("{}: {}", shown_path(file), where),
         json.error().message);
@@ -241,7 +241,7 @@ Expected<std::string> with_typed(std::string_view text, std::string_view pointer
 Expected<std::string> with_plan(std::string_view text, const Plan& plan) {
   std::string json = plan_value(plan).dump(2);
   for (std::size_t at = json.find('\n'); at != std::string::npos; at = json.find('\n', at + 1)) {
-    json.insert(at + 1, "  ");  // a key of the document is indented by as much
+    json.insert(at + 1, "  ");  // aligns with the other keys of the document
   }
   return with_value(text, "/plan", json);
 }
@@ -274,7 +274,7 @@ Expected<std::string> with_document(std::string_view text, const std::filesystem
   }
   const auto folder = std::filesystem::absolute(file).parent_path();
   const std::string path = std::filesystem::proximate(std::filesystem::absolute(other), folder);
-  // A name without a slash would be looked for in the catalog.
+  // A name without a slash would be taken for one of the catalog.
   const Json reference = path.find('/') == std::string::npos ? "./" + path : path;
   const Json value =
       *kind == "huggingface" ? Json::object({{"huggingface", reference}}) : reference;

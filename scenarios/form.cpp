@@ -17,7 +17,7 @@ const S* as(const Shape& shape) {
   return std::get_if<S>(&shape.form);
 }
 
-// The first alternative of that kind, the shape itself being the only one where it has none.
+// The first alternative of that kind; a shape without alternatives is its own only one.
 template <typename S>
 const S* alternative(const Shape& shape) {
   if (const auto* any = as<AnyShape>(shape)) {
@@ -109,7 +109,8 @@ class FormBuilder {
     }
   }
 
-  // A section that is not there shows its keys too: one of the document's, or one inside that.
+  // Whether an absent section shows its keys too: if it belongs to the document or to one of its
+  // sections.
   bool is_near(int parent, const ObjectShape& object) const {
     if (object.section().name.ends_with("_sources")) return false;
     return parent < 0 || rows[static_cast<std::size_t>(parent)].parent < 0;

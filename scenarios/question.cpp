@@ -22,13 +22,14 @@ Expected<LifeSettings> of_bearable_length(LifeSettings settings) {
                                      events, kMostEvents));
 }
 
-// Clusters that are the same with fewer nodes; the others have as many as their wiring says.
+// Whether the cluster keeps its kind with fewer nodes; other fabrics have as many as their wiring
+// says.
 bool can_be_smaller(const Cluster& cluster) {
   return cluster.inter.kind == InterNodeKind::fat_tree || cluster.inter.kind == InterNodeKind::rail;
 }
 
-// Of the nodes that may be left, those worth another plan: the first few that fail, then parts that
-// degrees divide.
+// The numbers of nodes left for which another plan is searched: after the first few failures, and
+// parts of the job that degrees divide.
 std::vector<int> smaller_jobs(int nodes) {
   std::vector<int> sizes;
   for (const int left : {nodes - 1, nodes - 2, nodes - 3, nodes - 4, nodes * 15 / 16, nodes * 7 / 8,
@@ -40,7 +41,7 @@ std::vector<int> smaller_jobs(int nodes) {
   return sizes;
 }
 
-// What the best plan for so many nodes does, beside the whole job's.
+// For each smaller job the speed of its best plan, relative to the whole job.
 std::vector<Replan> replans_of(const Scenario& scenario, const PreparedJob& job,
                                const LifeSettings& settings, Seconds whole) {
   if (scenario.reliability.elastic != ElasticPolicy::replan) return {};
@@ -61,7 +62,7 @@ std::vector<Replan> replans_of(const Scenario& scenario, const PreparedJob& job,
   return replans;
 }
 
-// `replans`: what the job does on fewer nodes, of the settings without that.
+// `replans`: a function from the settings to the plans for fewer nodes.
 template <typename Replans>
 Expected<LifeSettings> run_settings(const Scenario& scenario, const PreparedJob& job,
                                     const Candidate& candidate, const Replans& replans) {

@@ -20,7 +20,7 @@ Json status_json(const RankStatus& status) {
           {"peak_memory_bytes", status.peak_memory.value()}};
 }
 
-// A loss that is no number is written as null.
+// A loss that is NaN is written as null.
 double number_or_zero(const Json& object, const char* key) {
   const Json& value = object.at(key);
   return value.is_null() ? 0 : value.get<double>();

@@ -21,13 +21,13 @@
 namespace trainyard {
 namespace {
 
-constexpr double kLatestSpan = 1e17;    // us: beyond any clock
+constexpr double kLatestSpan = 1e17;    // us; no clock gets there
 constexpr double kLongestTrace = 1e12;  // us that a trace covers: 11 days
-constexpr double kPicoseconds = 1e6;    // a microsecond
+constexpr double kPicoseconds = 1e6;    // in a microsecond
 
 constexpr std::size_t kBlock = std::size_t{1} << 20;  // bytes read at a time
 
-// A file, block by block, which ends early for those who have had enough.
+// A file, block by block, which ends early if reading is interrupted.
 class FileBlocks : public std::streambuf {
  public:
   FileBlocks(const std::filesystem::path& file, const TraceReading& reading)
@@ -102,7 +102,7 @@ class TraceReader {
     double time = 0, value = 0;
   };
 
-  // The first span that was read is the origin while there may be earlier ones to come.
+  // Counts from the first span that was read, while earlier ones may still come.
   Picoseconds since_origin(double time) const {
     const double after = std::clamp(time - origin_, -kLongestTrace, kLongestTrace);
     return Picoseconds(std::llround(after * kPicoseconds));
@@ -189,8 +189,8 @@ class TraceReader {
   std::map<Ids, std::string> threads_;
 };
 
-// What of the text is kept: the events, each until it is taken, with their plain members and
-// "args". So no text makes more of itself in memory than one event does.
+// Keeps of the text only the events, each until it is taken, with their plain members and "args".
+// So the text needs no more memory than one event does.
 class Events {
  public:
   Events(TraceReader& reader, FileBlocks& file) : reader_(reader), file_(file) {}
@@ -221,7 +221,7 @@ class Events {
   bool is_too_deep() const { return is_too_deep_; }
 
  private:
-  static constexpr int kEvent = 2;  // depth: below the list below the whole
+  static constexpr int kEvent = 2;  // depth of an event: inside the list inside the document
   static constexpr int kMostKeys = 1000;
 
   TraceReader& reader_;
@@ -232,7 +232,7 @@ class Events {
 
 constexpr std::string_view kTraceAllowed = "allowed: a trace as JSON, unpacked";
 
-// Why the text is none; empty: it is one.
+// Why the text is not a trace; empty: it is one.
 std::string text_problem(const FileBlocks& blocks, const Events& events, const Json& rest) {
   if (blocks.is_unreadable()) return "cannot be read to its end";
   if (events.is_too_deep()) {

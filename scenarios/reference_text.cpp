@@ -46,7 +46,8 @@ TRAINYARD_WRITE_GENERATED=1 ctest --preset release -R GeneratedFiles
 
 std::string type_of(const Shape& shape);
 
-// They repeat the keys of a section; none is told apart (sources_of, fields/shape.h).
+// Sections of `sources` only repeat the keys of another one, and are not described (sources_of,
+// fields/shape.h).
 bool is_of_sources(std::string_view section) { return section.ends_with("_sources"); }
 
 std::string code(std::string_view text) { return fmt::format("`{}`", text); }
@@ -138,7 +139,8 @@ std::string catalog_table() {
   return text;
 }
 
-// The kind under which each part is told: of the kinds that lead to it the one with fewest parts.
+// The kind of document under which each part is described: of those that lead to it, the one with
+// the fewest parts.
 std::map<const SectionSpec*, std::string_view> homes_of_parts() {
   std::vector<DocumentKind> order(kinds().begin(), kinds().end());
   std::ranges::stable_sort(

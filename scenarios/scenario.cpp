@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The sections that make the job, without the plan.
+// The text of the sections that make the job, without the plan.
 std::string job_text(const Json& document) {
   return Json{document.at("model"), document.at("cluster"), document.at("training")}.dump();
 }
@@ -42,7 +42,8 @@ Expected<Scenario> read_value(Json value, const Place& place) {
   return scenario;
 }
 
-// A relative path of the original, as a document in `folder` must write it; no folder: in full.
+// Rewrites a relative path of the original for a document in `folder`; without folder, as an
+// absolute path.
 void rebase(Json& text, const fs::path& original_folder, const fs::path& folder) {
   const fs::path path = text.get<std::string>();
   if (path.is_absolute()) return;
@@ -50,7 +51,7 @@ void rebase(Json& text, const fs::path& original_folder, const fs::path& folder)
   text = (folder.empty() ? whole.lexically_normal() : fs::proximate(whole, folder)).string();
 }
 
-// Empty where a document has none, as behind a pipe that /dev/stdout stands for.
+// The folder of a document; empty if it has none, as behind a pipe that /dev/stdout stands for.
 fs::path folder_of(const fs::path& destination) {
   std::error_code none;
   return fs::weakly_canonical(fs::absolute(destination), none).parent_path();
@@ -65,7 +66,7 @@ void rebase_references(Json& value, const Document& original, const fs::path& de
   });
 }
 
-// `change`: of the document as it was read.
+// The document `file` with `change` applied to it as it was read.
 template <typename Change>
 Expected<std::string> changed_scenario(const fs::path& file, const fs::path& destination,
                                        const Change& change) {
@@ -81,7 +82,7 @@ Expected<std::string> changed_scenario(const fs::path& file, const fs::path& des
   return text_of(value);
 }
 
-// One group alone is a cluster of like nodes, at its own price.
+// Writes the plan. A group that is used alone becomes a cluster of like nodes with its own price.
 void write_plan_of_groups(const GroupedPlan& found, Json& value) {
   if (found.use == GroupUse::alone) {
     const std::size_t group = found.order.front();

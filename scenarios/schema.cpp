@@ -87,7 +87,7 @@ Json field_schema(const FieldSpec& field) {
   return schema;
 }
 
-// `tag`: what "trainyard" must say; empty for a part of a document, which may be one in its turn.
+// `tag`: what "trainyard" must say; empty for a part of a document, which may have its own tag.
 Json section_schema(const SectionSpec& section, const std::string& tag) {
   Json properties = Json::object();
   Json required = Json::array();

@@ -30,14 +30,14 @@ int used_devices(const UnlikeCluster& cluster, const Groups& used) {
   return devices;
 }
 
-// The group's nodes, as many as the plan uses of all.
+// A cluster of the group's nodes with as many devices as the plan uses in all groups.
 Cluster stand_in_cluster(const UnlikeCluster& cluster, const Groups& used, std::size_t group) {
   Cluster whole = cluster.groups[group];
   whole.nodes = used_devices(cluster, used) / whole.devices_per_node;
   return whole;
 }
 
-// Price and power of the used groups' devices on average; unknown where one of them is.
+// Sets the mean price and power of the used groups' devices; unknown if one of them is unknown.
 void average_device(const UnlikeCluster& cluster, const Groups& used, Cluster& stand_in) {
   const double devices = used_devices(cluster, used);
   std::optional<DollarsPerSecond> price = DollarsPerSecond(0);
@@ -57,7 +57,7 @@ void average_device(const UnlikeCluster& cluster, const Groups& used, Cluster& s
 
 // ---- The answer ----------------------------------------------------------------------------
 
-// Model FLOP of a step over what the used devices have at their peak.
+// MFU: model FLOP of a step over the peak of all used devices.
 double utilisation(const GroupedJob& job, const Groups& used, Flops flop, Seconds step,
                    FlopsPerSecond (*peak_of)(const Device&, const Training&)) {
   FlopsPerSecond peak;
@@ -103,7 +103,7 @@ Estimate estimate_of_groups(const GroupedJob& job, const GroupedPlan& found,
   return all;
 }
 
-// On the nodes of the group whose checkpoints and restarts leave the job less of its time.
+// The stand-in on the nodes of the group whose checkpoints and restarts cost the job most time.
 PreparedJob stand_in_of(const GroupedJob& job, const GroupedPlan& found, const Scenario& settings) {
   const Groups used = used_by(found);
   std::vector<PreparedJob> all;
@@ -118,7 +118,8 @@ PreparedJob stand_in_of(const GroupedJob& job, const GroupedPlan& found, const S
   return std::move(all[least.cluster]);
 }
 
-// Without so many nodes of one group; infinite where that is all of them, or nothing fits.
+// The best step time without `lost` nodes of one group; infinite if the group has no more, or
+// nothing fits.
 Seconds step_without(GroupedJob job, const GroupSearchOptions& options, std::size_t group,
                      int lost) {
   constexpr Seconds kNever(std::numeric_limits<double>::infinity());
@@ -153,7 +154,7 @@ Error plan_of_groups() {
 
 namespace {
 
-// The one that is named, or the best that is found.
+// The plan of the scenario, or else the best that is found.
 Expected<GroupedPlan> best_of_groups(const GroupedJob& job, const Scenario& settings,
                                      const GroupSearchOptions& options) {
   if (settings.plan && !settings.use_of_groups) return tl::unexpected(plan_of_groups());

@@ -29,7 +29,7 @@ Bytes memory_of(const Estimate& estimate, MemoryKind kind) {
   return estimate.peak_memory;
 }
 
-// Networks by parameters, ascending.
+// Classes of networks by parameters, ascending.
 struct SizeClass {
   double below;
   std::string_view name;
@@ -58,7 +58,7 @@ std::string parallelism_of(const std::optional<PlanRequest>& plan) {
   return kinds.empty() ? "dp only" : kinds;
 }
 
-// What a row has before anything is predicted.
+// A row with its measurement, before anything is predicted.
 ValidationRow measured_row(const std::string& file, const Scenario& scenario) {
   const Job& job = scenario.job;
   ValidationRow row{.file = file,
@@ -97,7 +97,7 @@ std::vector<Rows> split(const std::vector<ValidationRow>& rows, std::string Vali
   return parts;
 }
 
-// The share of measured times that `inside` says lie in their interval.
+// The share of measured times that lie in the interval that `interval` gives for the row.
 template <typename Interval>
 std::optional<double> coverage(std::span<const ValidationRow* const> rows, Interval interval) {
   int known = 0;
@@ -118,7 +118,7 @@ Bounds held_out_bounds(const ValidationRow& row) {
   return row.held_out ? Bounds{row.held_out->low, row.held_out->high} : Bounds{};
 }
 
-// The part with most rows first.
+// Summaries of the rows by a key, that with most rows first.
 std::vector<SliceSummary> slices(const std::vector<ValidationRow>& rows,
                                  std::string ValidationRow::*key) {
   std::vector<SliceSummary> all;
@@ -162,7 +162,7 @@ std::vector<PlanGroup> groups_of(const std::vector<ValidationRow>& rows) {
   return groups;
 }
 
-// What a priced row leaves to be known; empty: nothing.
+// The note on a priced row; empty: none.
 std::string remark_on(const Scenario& scenario) {
   const Training& training = scenario.job.training;
   if (!scenario.measured) return "nothing was measured that the prediction could be held against";
