@@ -43,7 +43,7 @@ const Section<FabricMeasured>& fabric_measured_section() {
   return section;
 }
 
-// A fabric's figures of the same names, kept in its `inter`.
+// The fields of a fabric that a cluster has too, kept in its `inter`.
 std::vector<Field<FabricDocument>> fabric_fields() {
   std::vector<Field<FabricDocument>> fields = {
       text("name", &FabricDocument::name, "as tables show it")
@@ -69,13 +69,13 @@ std::vector<Field<FabricDocument>> fabric_fields() {
   return fields;
 }
 
-// A fabric that these nodes cannot have; `key`: where the cluster names it.
+// Fails if these nodes cannot have the fabric; `key`: where the cluster names it.
 Expected<void> check_fabric(const Cluster& cluster, const Place& place, std::string_view key) {
   const auto checked = check_fabric(cluster);
   return checked ? checked : (place / key).error(checked.error().message);
 }
 
-// NVLink goes beyond a node through switches alone.
+// NVLink reaches beyond a node only through switches.
 Expected<void> check_domain(const Cluster& cluster, const Place& place) {
   const Place at = place / "nvlink_domain";
   const int devices = cluster.devices_per_node;
@@ -90,8 +90,8 @@ Expected<void> check_domain(const Cluster& cluster, const Place& place) {
                   cluster.nvlink_domain, name_of(cluster.intra.kind)));
 }
 
-// Each device of a mesh has a link to each other one: their number grows with the square, and no
-// device has ports for so many. `place`: of the number of devices.
+// Refuses large meshes: each device has a link to each other one, and no device has ports for so
+// many. `place`: of the number of devices.
 Expected<void> check_mesh(const IntraNode& intra, int devices, const Place& place) {
   constexpr int kMostOfMesh = 64;
   if (intra.kind != IntraNodeKind::nvlink_mesh || devices <= kMostOfMesh) return {};

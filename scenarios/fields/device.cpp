@@ -19,7 +19,7 @@ constexpr NumberShape kShareOrZero{.least = 0, .most = 1.5};
 constexpr NumberShape kWidening{.least = 1, .most = 10};
 constexpr NumberShape kElements{.least = 0, .most = 1e5};
 
-// One key a dtype; an absent one is not supported and stays 0.
+// A key for each dtype; an absent one is not supported, and its peak stays 0.
 Field<Peaks> peak_of(std::size_t dtype) {
   return {
       {.key = std::string(kDtypeNames[dtype]),
@@ -252,7 +252,7 @@ const Section<CollectiveCurve>& curve_section() {
   return section;
 }
 
-// Kernels of equal peak that differ only in how they round have one set of rates.
+// Kernels with equal peaks that differ only in rounding share one set of rates.
 Expected<void> complete_device(Device& device, const Place& /*place*/) {
   auto& gemm = device.rates.gemm;
   const bool equal_peaks = device.peak[kFp16].value() == device.peak[kBf16].value();

@@ -9,7 +9,7 @@
 namespace trainyard {
 namespace {
 
-// Where neither the default nor the shape suggests a good one.
+// Examples for fields whose default and shape suggest none.
 struct Example {
   std::string_view section, key, value;  // the value as JSON
 };
@@ -62,12 +62,12 @@ constexpr std::array kExamples = {
     Example{"sweep", "overrides", R"("points.csv")"},
 };
 
-// What an object needs at least, at most so deep.
+// Depth to which an example writes the required keys of objects.
 constexpr int kDeepestExample = 4;
 
 Json example_at(const Shape& shape, int depth);
 
-// Some defaults are values that no document can write.
+// Whether a document can have the value; some defaults are values that it cannot.
 bool is_written(const Json& value, const Shape& shape) {
   const bool empty = value.is_null() || (value.is_structured() && value.empty());
   static const Document kNowhere{.name = "example"};

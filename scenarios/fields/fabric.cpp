@@ -53,7 +53,7 @@ const Section<DrawnLink>& link_section() {
 
 constexpr std::string_view kNode = "node-";
 
-// "node-3": 3; −1 for what is no node's name.
+// The number of a node: 3 for "node-3"; −1: not a node's name.
 int node_in(std::string_view name) {
   constexpr std::size_t kMostDigits = 7;
   if (!name.starts_with(kNode)) return -1;
@@ -156,7 +156,7 @@ Expected<void> read_switches(const Json& value, InterNode& inter, const Place& p
 
 // ---- Lists --------------------------------------------------------------------------------------
 
-// A list that is read at once and stays away when it is empty.
+// A list that is read as a whole, and not written if it is empty.
 template <typename M>
 Field<InterNode> list(std::string key, M InterNode::*member, Shape element, std::string doc) {
   return {
@@ -170,7 +170,7 @@ Field<InterNode> list(std::string key, M InterNode::*member, Shape element, std:
       }};
 }
 
-// A key, whether it is said, and the kinds of fabric that it means something to.
+// A key, whether it is present, and the kinds of fabric for which it has a meaning.
 struct KeyOfKind {
   std::string_view key;
   bool (*said)(const InterNode& inter);

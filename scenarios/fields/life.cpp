@@ -55,7 +55,7 @@ const Section<Stragglers>& stragglers_section() {
   return section;
 }
 
-// Windows that leave no time between them are no windows.
+// Maintenance must be shorter than the time from one window to the next.
 Expected<void> check_windows(Maintenance& maintenance, const Place& place) {
   if (maintenance.duration < maintenance.every) return {};
   return (place / "duration")
@@ -133,7 +133,8 @@ const Section<Incremental>& incremental_section() {
   return section;
 }
 
-// What is saved before a planned stop must be somewhere; the closed form knows the first tier only.
+// The first tier must take every checkpoint: what is saved before a planned stop must be somewhere,
+// and the closed form knows only the first tier.
 Expected<void> check_first_tier(Checkpointing& checkpointing, const Place& place) {
   if (checkpointing.tiers.empty() || checkpointing.tiers.front().every == 1) return {};
   return (place / "tiers" / std::size_t{0} / "every")
@@ -141,7 +142,7 @@ Expected<void> check_first_tier(Checkpointing& checkpointing, const Place& place
                          checkpointing.tiers.front().every));
 }
 
-// In the order of time, as the simulation takes them.
+// Sorts the trace by time, as the simulation needs it.
 Expected<void> sort_trace(Reliability& reliability, const Place& /*place*/) {
   std::ranges::stable_sort(reliability.trace, {}, &TracedFailure::at);
   return {};

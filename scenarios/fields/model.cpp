@@ -10,7 +10,7 @@ constexpr CountShape kSizeOrNone{.least = 0, .most = 1e8};
 constexpr CountShape kHeadOrNone{.least = 0, .most = 1e6};
 constexpr CountShape kMtpLayers{.least = 0, .most = 8};
 
-// A field of the latent attention, which is there as soon as one of its ranks is.
+// A field of the latent attention, which exists as soon as one of its ranks is given.
 Field<Transformer> latent(std::string key, int LatentAttention::*member, std::string doc) {
   return Field<Transformer>{
       {.key = std::move(key), .shape = {CountShape{}}, .doc = std::move(doc)},

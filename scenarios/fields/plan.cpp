@@ -1,4 +1,4 @@
-// The fields of `plan`, design §3. Whether the values make a legal plan is make_plan's business.
+// The fields of `plan`, design §3. make_plan checks that the values make a legal plan.
 #include "model/cost/collective.h"
 #include "model/schedule/schedule.h"
 #include "planner/passes/auto_schedule.h"

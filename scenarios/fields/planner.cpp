@@ -46,7 +46,7 @@ Field<PlannerKeys> dimension_like_plan(const char* key, std::vector<Value> Searc
   return dimension(key, member, of_plan.shape, of_plan.doc).absent("every legal value");
 }
 
-// All numbers from one to another.
+// All numbers between two bounds, both included.
 struct Bounds {
   int from = 0, to = std::numeric_limits<int>::max();
 };
@@ -66,8 +66,8 @@ const Section<Bounds>& bounds_section() {
   return section;
 }
 
-// `least`: of the key. Bounds that leave out nothing are bounds all the same: a dimension that is
-// searched only where it is named (SearchSpace::sharding_group) is named by them.
+// `least`: the least value of the key. Bounds that exclude nothing still count as bounds: they name
+// a dimension that is searched only if it is named (SearchSpace::sharding_group).
 Expected<void> read_numbers(const Json& value, int least, Numbers& numbers, const Place& place) {
   if (value.is_object()) {
     Bounds bounds;
@@ -140,7 +140,7 @@ Expected<void> read_recomputes(const Json& value, PlannerKeys& keys, const Place
   return {};
 }
 
-// A list is one of choices; a list among them says it stage by stage.
+// A list has several choices; a choice that is itself a list gives the recompute of each stage.
 Field<PlannerKeys> recompute_dimension() {
   AnyShape one = std::get<AnyShape>(stage_recompute_shape().form);
   AnyShape choice = one;
@@ -164,7 +164,7 @@ Field<PlannerKeys> recompute_dimension() {
       .absent("every legal value, and full on as few layers as fit");
 }
 
-// Named schedules only: an order that is found or listed is no dimension of the search.
+// Only named schedules; orders that are found or listed are no dimension of the search.
 Field<PlannerKeys> schedule_dimension() {
   const Shape& shape = key_of_plan("schedule").shape;
   const Shape& name = std::get<AnyShape>(shape.form).alternatives.front();
@@ -191,7 +191,7 @@ Field<PlannerKeys> layers_dimension() {
           }};
 }
 
-// Numbers from one to another.
+// Numbers from `from` to `to`, `step` apart.
 struct Range {
   std::int64_t from = 0, to = 0, step = 0;
 
@@ -231,7 +231,7 @@ Expected<void> add_range(const Json& value, std::vector<std::int64_t>& sizes, co
   return {};
 }
 
-// Each size is one row: those that are named again are the same.
+// Each size is one row, so repeated sizes count once.
 Field<PlannerKeys> sizes(const char* key, std::vector<std::int64_t> CapacitySpace::*member,
                          CountShape size, std::string doc) {
   return Field<PlannerKeys>{
@@ -274,7 +274,7 @@ Field<PlannerKeys> models_field() {
           [](const PlannerKeys&) { return std::nullopt; }};
 }
 
-// Clusters of these sizes must be possible.
+// Checks that clusters of these sizes are possible.
 Expected<void> check_nodes(const Cluster& cluster, const std::vector<std::int64_t>& nodes,
                            const Place& planner) {
   const Place place = planner / "nodes";
@@ -293,7 +293,7 @@ Expected<void> check_nodes(const Cluster& cluster, const std::vector<std::int64_
   return {};
 }
 
-// The key of a size that is asked for.
+// The first key that asks for sizes, where one does.
 std::string_view first_size(const PlannerKeys& keys) {
   if (!keys.models.empty()) return "model";
   if (!keys.nodes.empty()) return "nodes";

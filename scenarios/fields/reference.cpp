@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// How error lines name the file at `path`: as the document's own name would lead to it.
+// The name of the file at `path` in errors, relative to the document's name.
 std::string name_beside(const Document& document, const fs::path& path) {
   return shown_path((fs::path(document.name).parent_path() / path).lexically_normal());
 }
@@ -45,7 +45,7 @@ Expected<std::unique_ptr<OpenDocument>> parsed(std::string text, Document docume
       error.message);
 }
 
-// As many as a line has room for.
+// The allowed names, if one line has room for them.
 std::string allowed_names(std::string_view kind, const std::vector<std::string>& names) {
   constexpr std::size_t kMost = 16;
   if (names.size() > kMost) return fmt::format("the name of a {} in the catalog", kind);
@@ -91,7 +91,8 @@ bool is_in_catalog(std::string_view kind, std::string_view name) {
   return find_in_catalog(kind, name) != nullptr;
 }
 
-// What is wrong with the file itself is the referrer's error; what it says is its own.
+// A file that cannot be read is an error of the referring document; an error inside the file is its
+// own.
 Expected<OpenText> open_text(const std::string& path, const Place& place) {
   fs::path file = canonical_path(place.document->folder() / path);
   std::string name = name_beside(*place.document, path);

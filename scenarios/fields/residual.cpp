@@ -1,4 +1,4 @@
-// The fields of a residual grid. Its numbers stand in lines of text, so that a document stays
+// The fields of a residual grid. Its numbers are written in lines of text, so that a document stays
 // readable.
 #include "scenarios/fields/residual.h"
 
@@ -17,7 +17,7 @@ namespace {
 constexpr double kMostCoordinate = 1e3;
 constexpr double kMostPermille = 1e4;
 
-// Whether all of `line` is numbers up to `most`, a blank between two.
+// Whether `line` is numbers up to `most`, separated by single blanks.
 bool append_numbers(std::string_view line, double most, std::vector<double>& numbers) {
   while (true) {
     double number = 0;
@@ -58,7 +58,7 @@ Field<ResidualGrid> knots_field() {
           }};
 }
 
-// Numbers in a line: those of one knot of the first axis; all of them where there is no other axis.
+// The numbers in a line: those at one knot of the first axis, or all if there is only one axis.
 std::size_t line_length(const ResidualGrid& grid) {
   const std::span<const std::vector<double>> knots = grid.knots;
   return grid_size(knots.size() > 1 ? knots.subspan(1) : knots);

@@ -60,7 +60,7 @@ constexpr std::array kMemoryKinds = {Memory{"allocated", MemoryKind::allocated},
                                      Memory{"reserved", MemoryKind::reserved},
                                      Memory{"device", MemoryKind::device}};
 
-// What the job's cluster costs and draws; set on the cluster that was read before.
+// The power and carbon of the job's cluster; applied to the cluster that was read before.
 struct Power {
   std::optional<Watts> device;
   double pue = Cluster{}.pue;
@@ -93,7 +93,7 @@ const Section<Power>& power_section() {
   return section;
 }
 
-// The cluster that was read before, or both its groups.
+// Changes the cluster that was read before, and all its groups.
 template <typename Change>
 void change_clusters(Scenario& scenario, const Change& change) {
   change(scenario.job.cluster);
@@ -106,7 +106,7 @@ DollarsPerSecond price_of(const Json& value) {
       parse_quantity(value.get<std::string>(), Dimension::dollars_per_second, false).value());
 }
 
-// One of each group of unlike nodes.
+// Reads one price for each group of unlike nodes.
 Expected<void> read_prices(const Json& value, Scenario& scenario, const Place& place) {
   const std::size_t groups = scenario.unlike ? scenario.unlike->groups.size() : 0;
   if (value.size() != groups) {
@@ -155,22 +155,23 @@ Field<Scenario> power_field() {
           not_written};
 }
 
-// The release that the scenario, or else its measurement, names. What it does otherwise is resolved
-// where the job is prepared: a group, a planner's network or a sweep's point may be another's.
+// Chooses the release of the scenario, else that of its measurement. What the release changes is
+// resolved when the job is prepared, because a group, a planner's network or a sweep's point may
+// have another stack.
 void choose_release(Scenario& scenario) {
   Training& training = scenario.job.training;
   if (training.release.empty() && scenario.measured) training.release = scenario.measured->release;
 }
 
-// Whether the plan, or every plan that the planner may choose, shards something.
+// Whether the plan, or every plan that the planner may choose, uses ZeRO.
 bool asks_for_zero(const Scenario& scenario) {
   const bool planned = scenario.plan && (scenario.plan->zero_stage.value_or(0) > 0 ||
                                          scenario.plan->sharding_group.has_value());
   return planned || !scenario.space.zero_stage.has(0);
 }
 
-// Groups of unlike nodes are not simulated; a sweep's point may read this section without a
-// cluster.
+// Checks the simulation against the job. Not for groups of unlike nodes, which are not simulated,
+// and not without a cluster, which a sweep's point may lack here.
 Expected<void> check_simulation(const Scenario& scenario, const Place& place) {
   if (scenario.unlike || scenario.job.cluster.devices() == 0) return {};
   const auto checked = check(scenario.simulation, scenario.job);
@@ -179,7 +180,7 @@ Expected<void> check_simulation(const Scenario& scenario, const Place& place) {
       checked.error().message);
 }
 
-// A sweep's point may read it without a cluster and without a plan.
+// Checks the use of groups, except without a cluster: a sweep's point may read this section alone.
 Expected<void> check_use_of_groups(const Scenario& scenario, const Place& place) {
   if (!scenario.use_of_groups || scenario.job.cluster.devices() == 0) return {};
   const Place at = place / "use_of_groups";
@@ -190,7 +191,7 @@ Expected<void> check_use_of_groups(const Scenario& scenario, const Place& place)
   return {};
 }
 
-// Of a device on links that its collectives were not measured on; empty: they were.
+// A note for a device on other links than those its collectives were measured on; empty: the same.
 std::string unlike_links(const Cluster& cluster) {
   const Device& device = cluster.device;
   if (device.collectives.empty() || !device.link_kind || cluster.devices_per_node == 1) return {};
@@ -206,13 +207,14 @@ std::string unlike_links(const Cluster& cluster) {
                      cluster.intra.bandwidth.value() / 1e9);
 }
 
-// What each device sends and receives in a long all-reduce (NCCL's "bus bandwidth").
+// The bytes a second that each device sends and receives in a long all-reduce (NCCL's "bus
+// bandwidth").
 BytesPerSecond bus_bandwidth(const CollectiveCurve& all_reduce) {
   return all_reduce.bandwidth * (2.0 * (all_reduce.gpus - 1) / all_reduce.gpus);
 }
 
-// Of a table whose machine lost most of its links' bandwidth among as many devices as a node has:
-// another machine need not. Empty: it lost less.
+// A note on a table of collectives whose machine attained little of its links' bandwidth among as
+// many devices as a node has, which another machine may not; empty: it attained enough.
 std::string slow_links(const Cluster& cluster) {
   constexpr double kLittle = 1.0 / 8;
   const Device& device = cluster.device;
@@ -232,7 +234,7 @@ std::string slow_links(const Cluster& cluster) {
       device.name, largest->gpus, reached.value() / 1e9, device.link_bandwidth.value() / 1e9);
 }
 
-// Empty: it has a table, or a node is one device.
+// A note for a device without a table of collectives; empty: it has one, or a node is one device.
 std::string unmeasured_links(const Cluster& cluster) {
   if (!cluster.device.collectives.empty() || cluster.devices_per_node <= 1) return {};
   return fmt::format(
@@ -241,9 +243,10 @@ std::string unmeasured_links(const Cluster& cluster) {
       cluster.device.name, cluster.intra.bandwidth.value() / 1e9);
 }
 
-// Of racks that a cluster does not fill (NVL72). Empty: all are full, or a node is one.
+// A note on racks that the cluster does not fill (NVL72); empty: all are full, or a node is a
+// domain.
 std::string part_filled_domains(const Cluster& cluster) {
-  if (cluster.devices_per_node == 0) return {};  // a sweep's points say the cluster
+  if (cluster.devices_per_node == 0) return {};  // a sweep's point may lack the cluster here
   const int most = cluster.nvlink_domain / cluster.devices_per_node;
   if (cluster.intra.kind != IntraNodeKind::nvswitch || cluster.nodes <= most) return {};
   const int nodes = nodes_per_domain(cluster);
@@ -254,7 +257,8 @@ std::string part_filled_domains(const Cluster& cluster) {
                      most, nodes, last);
 }
 
-// Of a node's α where the device's curves have their own; empty: the node says none.
+// A note on a node's latency that is not used because the device's curves have their own; empty:
+// the node has none.
 std::string unused_latency(const Cluster& cluster) {
   const Device& device = cluster.device;
   const bool own = !device.link_kind || *device.link_kind == cluster.intra.kind;

@@ -115,7 +115,7 @@ Expected<void> check_form(const FlagShape& shape, const Json& value, const Place
   return mismatch(value, place, allowed_form(shape));
 }
 
-// Compiled once a thread: compiling takes a hundred times what matching does.
+// Compiled once in each thread, because compiling takes a hundred times as long as matching.
 const std::regex& compiled(std::string_view pattern) {
   thread_local std::map<std::string, std::regex, std::less<>> known;
   const auto found = known.find(pattern);
@@ -130,7 +130,7 @@ Expected<void> check_form(const TextShape& shape, const Json& value, const Place
     return mismatch(value, place, "one line of text, at most 4096 bytes, no control characters");
   }
   if (shape.pattern.empty()) return {};
-  constexpr std::size_t kLongestPatterned = 64;  // the matcher recurses once a character
+  constexpr std::size_t kLongestPatterned = 64;  // the matcher recurses for every character
   const std::string& text = value.get_ref<const std::string&>();
   if (text.size() <= kLongestPatterned && std::regex_match(text, compiled(shape.pattern))) {
     return {};
@@ -176,7 +176,7 @@ Expected<void> check_form(const ListShape& shape, const Json& value, const Place
   return {};
 }
 
-// Whether the alternative is the one that `value` means: by its type, an object by its marker.
+// Whether `value` means this alternative: by its type, and for objects by the marker.
 bool is_meant(const Shape& shape, const Json& value) {
   if (const auto* object = std::get_if<ObjectShape>(&shape.form)) {
     return value.is_object() && (object->marker.empty() || value.contains(object->marker));
@@ -198,7 +198,8 @@ Expected<void> check_form(const AnyShape& shape, const Json& value, const Place&
   const Shape* meant = meant_alternative(shape, value);
   if (meant == nullptr) return mismatch(value, place, allowed_form(shape));
   auto fits = check(*meant, value, place);
-  // Names that are listed look like all there is. Who misspelt one of them meant none of the rest.
+  // A list of names looks complete, so the other alternatives are added to the error, unless the
+  // value is a misspelt name.
   const auto* names = std::get_if<ChoiceShape>(&meant->form);
   if (fits || names == nullptr || !did_you_mean(value.get<std::string>(), names->names).empty()) {
     return fits;
@@ -264,7 +265,7 @@ Expected<void> check(const Shape& shape, const Json& value, const Place& place) 
 
 namespace {
 
-// `place`: of the member.
+// `place`: the place of the member.
 Expected<void> check_member(const SectionSpec& section, const std::string& key, const Json& member,
                             const Place& place) {
   if (key == "trainyard" && !section.tag.empty()) {

@@ -1,5 +1,5 @@
-// The fields of `simulation`: what disturbs a simulated step. That the cluster has the ranks and
-// links that are named, simulator/step/conditions.h checks when all else is read.
+// The fields of `simulation`: what disturbs a simulated step. simulator/step/conditions.h checks
+// later that the cluster has the ranks and links that they name.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ constexpr std::array kVertexKinds = {VertexKind::device, VertexKind::nvlink_swit
 constexpr TextShape kPlace = {"(device|nvlink-switch|host|nic|leaf|spine) [0-9]{1,7}",
                               "a place such as \"nic 3\", \"device 3\", \"leaf 0\" or \"spine 0\""};
 
-// Requires: it fits kPlace.
+// Requires: `text` matches kPlace.
 TopologyPlace place_of(const std::string& text) {
   const std::size_t space = text.find(' ');
   TopologyPlace place;
@@ -78,7 +78,7 @@ constexpr std::array kLengthLaws = {Named<LengthLaw>{"uniform", LengthLaw::unifo
                                     Named<LengthLaw>{"lognormal", LengthLaw::lognormal}};
 constexpr CountShape kLength{.most = 1e8};
 
-// A number a line; empty lines are passed over.
+// Reads one number from each line; empty lines are skipped.
 Expected<void> read_length_lines(const std::string& path, SequenceMix& mix, const Place& place) {
   const auto opened = open_text(path, place);
   if (!opened) return tl::unexpected(opened.error());

@@ -93,7 +93,7 @@ Field<StackLimits> context_algorithms_field() {
       .absent("all");
 }
 
-// No algorithm at all is said by a key of its own.
+// A separate key says that the stack has no algorithm at all.
 Field<StackLimits> context_parallel_field() {
   return Field<StackLimits>{
       {.key = "context_parallel", .shape = {FlagShape{}}, .doc = "it has context parallelism"},
@@ -155,7 +155,7 @@ const Section<StackLimits>& stack_limits_section() {
   return section;
 }
 
-// A month that cannot be read would be no bound at all.
+// A pattern, because a month that cannot be read would bound nothing.
 const TextShape kMonth{"[0-9]{2}[.](0[1-9]|1[0-2])", "year and month, such as \"25.11\""};
 
 ChoiceShape precision_names() {
@@ -354,7 +354,7 @@ Field<Stack> schedules_field() {
       .absent("any");
 }
 
-// What plans it runs, and runs unless they say otherwise.
+// The plans that the stack runs, and its defaults for them.
 std::vector<Field<Stack>> plan_fields() {
   using S = Stack;
   return {

@@ -9,11 +9,11 @@ constexpr std::string_view kDefaultPrecision = "bf16";
 constexpr std::string_view kDefaultOptimizer = "adam";
 constexpr std::string_view kDefaultStack = "megatron-core";
 
-// The start of what software calls itself: "26.04.01 NeMo Container".
+// A release begins with year and month, as in "26.04.01 NeMo Container".
 const TextShape kRelease{"[0-9]{2}[.](0[1-9]|1[0-2])([^0-9].*)?",
                          "year and month first, such as \"25.04\" or \"25.04.01\""};
 
-// One of the records of a table in model/, by its name.
+// One of the records of a table in model/, chosen by name.
 template <typename Record>
 Field<Training> one_of(std::string key, Record Training::*member, std::span<const Record> records,
                        std::string doc) {

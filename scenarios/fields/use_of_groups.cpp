@@ -1,5 +1,5 @@
 // The fields of `use_of_groups`: which groups of unlike nodes take the stages or the replicas of a
-// plan. Whether the plan is a legal one of theirs is price_grouped's business.
+// plan. price_grouped checks that the plan is legal for them.
 #include "scenarios/fields/documents.h"
 
 namespace trainyard {
