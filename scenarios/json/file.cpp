@@ -68,7 +68,7 @@ Expected<std::string> read_file(const fs::path& file, std::size_t most) {
   std::string block(std::size_t{1} << 16, '\0');
   while (const std::size_t count = std::fread(block.data(), 1, block.size(), stream.get())) {
     content.append(block, 0, count);
-    if (content.size() > most) {  // it grew, or its size was not known
+    if (content.size() > most) {  // it grew, or its size was unknown
       return failure("", fmt::format("has more than the {} bytes ({} MiB) that are allowed", most,
                                      most >> 20));
     }

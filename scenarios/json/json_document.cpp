@@ -37,7 +37,7 @@ std::string line_and_column(std::string_view text, std::size_t position) {
                      before.size() - start + 1);
 }
 
-// What the library says of a syntax error, without its own position and token.
+// The library's explanation of a syntax error, without its position and token.
 std::string explanation(std::string_view what) {
   if (const std::size_t reason = what.rfind(" - "); reason != std::string_view::npos) {
     what.remove_prefix(reason + 3);
@@ -95,8 +95,8 @@ class JsonBuilder {
  private:
   struct Level {
     Json* container = nullptr;
-    std::string key;                       // last read, of an object
-    std::unordered_set<std::string> keys;  // read so far, of an object
+    std::string key;                       // in an object: the last key read
+    std::unordered_set<std::string> keys;  // in an object: all keys so far
   };
 
   Json* add(Json element) {
@@ -105,7 +105,8 @@ class JsonBuilder {
     if (level.container->is_array()) {
       return &level.container->get_ref<Json::array_t&>().emplace_back(std::move(element));
     }
-    return &append_member(*level.container, level.key, std::move(element));  // `keys`: it is new
+    // `keys` knows that it is new.
+    return &append_member(*level.container, level.key, std::move(element));
   }
 
   bool open(Json container) {
@@ -126,11 +127,11 @@ class JsonBuilder {
     return false;
   }
 
-  // Of the value that is being read.
+  // The pointer of the value that is being read.
   std::string pointer() const {
     std::string path;
     for (const Level& level : open_) {
-      const bool within = &level != &open_.back();  // a member of it is open, and counted already
+      const bool within = &level != &open_.back();  // its open member is already counted
       path += level.container->is_array()
                   ? fmt::format("/{}", level.container->size() - (within ? 1 : 0))
                   : pointer_step(level.key);

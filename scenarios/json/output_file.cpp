@@ -18,8 +18,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A reader that was started beside the program may be later than it. An open that waits for one
-// would wait for ever, and go on after Ctrl-C.
+// How long to wait for the reader of a pipe, which may start later than this program. A plain open
+// would wait for ever, and would go on waiting after Ctrl-C.
 constexpr std::chrono::seconds kReaderComes(5);
 constexpr std::chrono::milliseconds kLookEach(10);
 
@@ -35,7 +35,7 @@ std::FILE* open_pipe(const fs::path& pipe) {
   return ::fdopen(opened, "wb");
 }
 
-// Where the file system has no fsync, as far as it can be known.
+// Whether the bytes are on disk; if the file system has no fsync, as far as that can be known.
 bool reached_disk(int descriptor) {
   int failed = 0;
   do {
@@ -71,8 +71,8 @@ OutputFile::~OutputFile() {
   fs::remove(temporary_, ignored);
 }
 
-// What a link names is replaced, and the link stays; devices and pipes, which no file can stand
-// for, are written as they are.
+// Replaces the file that a link names, and keeps the link. Devices and pipes, which a file cannot
+// replace, are written directly.
 Expected<OutputFile> OutputFile::open(const fs::path& file) {
   std::error_code ignored;
   const fs::file_status there = fs::status(file, ignored);
@@ -90,14 +90,15 @@ Expected<OutputFile> OutputFile::open(const fs::path& file) {
   return not_written(file, unread ? "nobody reads it" : reason_of(errno));
 }
 
-// Who may read a file is its owner's choice, not the umask's. Some file systems have no
+// Keeps the permissions that the file's owner chose, whatever the umask. Some file systems have no
 // permissions.
 void OutputFile::keep_mode_of(const fs::file_status& replaced) {
   const auto mode = static_cast<::mode_t>(replaced.permissions() & fs::perms::all);
   static_cast<void>(::fchmod(::fileno(stream_.get()), mode));
 }
 
-// Without the bytes on the disk before the name, a loss of power can leave an empty file under it.
+// The bytes must be on disk before the file is renamed, or a loss of power can leave an empty file
+// of that name.
 void OutputFile::flush() {
   const bool whole = std::fflush(stream_.get()) == 0 &&
                      (temporary_.empty() || reached_disk(::fileno(stream_.get())));

@@ -60,7 +60,7 @@ constexpr std::array kPowerUnits = {Unit{"W"}, Unit{"kW", 3}, Unit{"MW", 6}};
 constexpr std::array kPriceUnits = {Unit{"USD/h", 0, 1, 3600}, Unit{"USD/s"}};
 constexpr std::array kCarbonUnits = {Unit{"gCO2/kWh", 0, 1, 3.6e6}, Unit{"gCO2/J"}};
 
-// By Dimension. The ends are generous: ten thousand times what exists, and far from overflow.
+// By Dimension. The ranges are generous, ten thousand times what exists, yet far from overflow.
 constexpr std::array<DimensionRecord, 7> kRecords = {{
     {"memory", "80 GiB", kByteUnits, 1, 1e18},
     {"bandwidth", "450 GB/s", kBandwidthUnits, 1, 1e18},
@@ -82,7 +82,7 @@ std::string unit_names(const DimensionRecord& record) {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// Steps over the character at `at` if it is one of `wanted`.
+// Skips the character at `at` if it is one of `wanted`.
 bool skip(std::string_view text, std::size_t& at, std::string_view wanted) {
   const bool found = at < text.size() && wanted.find(text[at]) != std::string_view::npos;
   at += found ? 1 : 0;
@@ -111,8 +111,8 @@ const Unit* find_unit(const DimensionRecord& record, std::string_view name) {
   return found == record.units.end() ? nullptr : &*found;
 }
 
-// The unit's power of ten goes into the number's own, so that a decimal is rounded once: "133.2
-// GB/s" is the double that 133.2e9 is.
+// Adds the unit's power of ten to the number's exponent, so that a decimal is rounded only once:
+// "133.2 GB/s" is the same double as 133.2e9.
 std::optional<double> scaled(std::string_view number, const Unit& unit) {
   const std::size_t e = number.find_first_of("eE");
   int exponent = 0;
@@ -127,7 +127,7 @@ std::optional<double> scaled(std::string_view number, const Unit& unit) {
   return value * unit.multiplier / unit.divisor;
 }
 
-// Base units, or nothing when `text` is not number, space, unit.
+// The value in base units; none unless `text` is number, space, unit.
 std::optional<double> split_and_scale(std::string_view text, const DimensionRecord& record) {
   if (text.size() > kLongestQuantity) return std::nullopt;
   const std::size_t length = number_length(text);
@@ -140,10 +140,11 @@ std::optional<double> split_and_scale(std::string_view text, const DimensionReco
 struct Written {
   std::string text;        // empty: it does not read back
   bool plain = false;      // a number from 1 to a million
-  std::size_t length = 0;  // beyond a thousand more than its own: a larger unit reads better
+  std::size_t length = 0;  // longer beyond a thousand, where a larger unit reads better
 };
 
-// By the shortest number that reads back: a quotient often misses a decimal by its last bit.
+// Uses the shortest number that reads back, because a quotient often misses a decimal by its last
+// bit.
 Written written_in(const Unit& unit, double base_units, const DimensionRecord& record) {
   constexpr std::size_t kThousands = 3;
   const double ten = std::pow(10.0, std::abs(unit.exponent));

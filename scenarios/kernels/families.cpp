@@ -48,7 +48,7 @@ std::vector<KernelRoofs> roofs_of(const KernelSamples& samples, Roofs roofs) {
   return all;
 }
 
-// At the dtype's peak; zero where there is none.
+// The time of `flop` at the dtype's peak; zero if the device has no peak for it.
 Seconds flop_at_peak(const Device& device, Dtype dtype, Flops flop) {
   const FlopsPerSecond peak = device.peak_of(dtype);
   return peak > FlopsPerSecond(0) ? flop / peak : Seconds(0);
@@ -100,7 +100,8 @@ std::vector<KernelRoofs> gemm_roofs(const Device& device, const KernelSamples& s
   });
 }
 
-// All rows of one weight matrix are held back together, as a new network would bring it.
+// All rows of one weight matrix have one key, so they are held back together, as a new network
+// would bring a new matrix.
 std::vector<std::uint64_t> gemm_shapes(const KernelSamples& samples) {
   return keys_of<GemmSample>(samples,
                              [](const GemmSample& s) { return shape_key(s.shape.n, s.shape.k); });
@@ -121,7 +122,8 @@ void read_attention(KernelRow& row, KernelSamples& samples) {
   if (std::fmod(heads, kv_heads) != 0) {
     row.refuse("kv_heads", fmt::format("a divisor of the {} heads", heads));
   }
-  const bool sliding = window > 0;  // another kernel, also where the window holds everything
+  // A sliding window has its own kernel, even if it covers all keys.
+  const bool sliding = window > 0;
   const AttentionShape shape{.batch = row.whole("batch"),
                              .heads = heads,
                              .kv_heads = kv_heads,
@@ -138,7 +140,7 @@ Expected<void> fit_attention_family(Device& device, const KernelSamples& samples
   return fit_attention(device, std::get<std::vector<AttentionSample>>(samples), progress);
 }
 
-// Arithmetic that masking leaves, at the peak.
+// The arithmetic that masking leaves, at the peak rate.
 Seconds ideal_attention(const Device& device, const AttentionShape& a) {
   const double keys = a.sliding ? std::min(a.keys, a.queries) : a.keys / 2;
   return Flops(4 * a.batch * a.heads * a.queries * keys * a.query_head_dim) /
@@ -156,7 +158,8 @@ Scored score_attention(const Device& device, const KernelSamples& samples) {
   return scored;
 }
 
-// The scores that the mask leaves, exactly; queries, keys, values and the result, each moved once.
+// Bounds from exactly the scores that the mask leaves; queries, keys, values and the result are
+// each moved once.
 std::vector<KernelRoofs> attention_roofs(const Device& device, const KernelSamples& samples) {
   return roofs_of<AttentionSample>(samples, [&](const AttentionSample& s) -> KernelRoofs {
     const AttentionShape& a = s.shape;
@@ -181,8 +184,8 @@ constexpr std::array<std::string_view, 10> kExpertColumns = {
     "dtype",   "tokens", "hidden", "ffn",          "topk",
     "experts", "tp",     "ep",     "distribution", "latency_us"};
 
-// As scenarios ask: a token goes to different experts, ranks have as many experts each, and as many
-// columns of their matrices.
+// The same rules as for scenarios: a token goes to different experts, and all ranks have equally
+// many experts and equally many columns of their matrices.
 void check_experts(KernelRow& row, const ExpertSample& s) {
   if (s.experts_per_token > s.experts) {
     row.refuse("topk", fmt::format("a whole number from 1 to the {} experts", s.experts));
@@ -227,14 +230,14 @@ Expected<void> fit_experts_family(Device& device, const KernelSamples& samples,
   return fit_experts(device, std::get<std::vector<ExpertSample>>(samples), progress);
 }
 
-// What a rank computes where all have as much; the slowest has no less.
+// The FLOP of a rank if all have equally many; the slowest rank has no fewer.
 Flops even_expert_flop(const ExpertBlock& block) {
   const double matrices = block.gated ? 3 : 2;
   const double rows = block.routing.tokens * block.routing.experts_per_token / block.ranks;
   return Flops(2 * rows * matrices * block.hidden * block.ffn);
 }
 
-// The weights of the experts that have rows, once.
+// The time to move the weights of the experts that have rows, once.
 Seconds move_weights(const Device& device, Dtype dtype, const ExpertBlock& block) {
   const double matrices = block.gated ? 3 : 2;
   const double weights = matrices * block.hidden * block.ffn;
@@ -300,7 +303,8 @@ Scored score_collectives(const Device& device, const KernelSamples& samples) {
   return scored;
 }
 
-// What comes from the others; an all-reduce in the switch receives no more.
+// A bound from what a member receives from the others; an all-reduce in the switch receives no
+// more.
 std::vector<KernelRoofs> collective_roofs(const Device& device, const KernelSamples& samples) {
   return roofs_of<CollectiveSample>(samples, [&](const CollectiveSample& s) -> KernelRoofs {
     if (device.link_bandwidth <= BytesPerSecond(0)) return {};

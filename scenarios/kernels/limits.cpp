@@ -30,8 +30,8 @@ bool has_peak(const Device& device, Dtype dtype) {
 
 bool is_half(Dtype dtype) { return dtype == Dtype::fp16 || dtype == Dtype::bf16; }
 
-// What its tables may be in. A family with one rate for all dtypes has that of 16 bits
-// (Device::rate_over_measured), or of fp32 on a device without.
+// Whether a family's tables may be in this dtype. A family with one rate for all dtypes has the
+// rate of 16-bit kernels (Device::rate_over_measured), or of fp32 on a device without these.
 bool may_be_fitted(const Device& device, const KernelFamily& family, Dtype dtype) {
   if (!has_peak(device, dtype)) return false;
   if (!family.one_rate || is_half(dtype)) return true;
@@ -49,7 +49,7 @@ std::string wrong_dtype(const Device& device, const KernelFamily& family, Dtype 
                      whose, device.name);
 }
 
-// What a row cannot be; nothing: it can.
+// Why a row is impossible; none: it is possible.
 std::optional<std::string> impossible(const Device& device, const KernelFamily& family,
                                       const KernelRoofs& roofs, Seconds measured) {
   if (roofs.dtype && !may_be_fitted(device, family, *roofs.dtype)) {

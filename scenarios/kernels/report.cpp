@@ -19,7 +19,7 @@ double mean_of(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-// Between order statistics, linearly. Requires: sorted, not empty.
+// A quantile by linear interpolation between order statistics. Requires: sorted, not empty.
 double quantile(const std::vector<double>& sorted, double share) {
   const double at = share * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<std::size_t>(at);
@@ -27,7 +27,7 @@ double quantile(const std::vector<double>& sorted, double share) {
   return std::lerp(sorted[below], sorted[above], at - static_cast<double>(below));
 }
 
-// The error of a baseline fitted to these very rows, a group at a time; absent where none has an
+// The error of a baseline fitted to exactly these rows, group by group; absent if none has an
 // ideal.
 std::optional<double> baseline_error(const std::vector<const ScoredKernel*>& kernels) {
   std::map<std::string_view, std::vector<RoofSample>> groups;
@@ -113,8 +113,8 @@ int fold_of(std::uint64_t shape) {
   return static_cast<int>((spread >> 40U) % kKernelFolds);
 }
 
-// Every row scored by a fit to the other folds. Starts from `device` each time, so that nothing of
-// a fold's own rows is in its fit.
+// Scores every row by a fit to the other folds. Each fit starts from `device`, so that nothing of
+// the fold's own rows is in it.
 Expected<KernelFileReport> cross_validate(const Device& device, const FamilyTables& tables,
                                           const FitProgress& progress) {
   const std::vector<std::uint64_t> shapes = tables.family->shapes(tables.samples);
@@ -166,7 +166,7 @@ std::string provenance_of(const FamilyTables& tables, const KernelFileReport& va
                      fmt::join(data, " and "), kKernelFolds, errors_in_words(validated));
 }
 
-// Tables are of short runs of one kernel, at the clock that these reach.
+// The device at the clock of tables, which are measured in short runs of one kernel.
 Device at_table_clock(Device device) {
   device.rates.sustained_clock = 1;
   return device;
@@ -194,7 +194,7 @@ KernelFileReport summarise_kernels(std::string file, std::string_view family,
     add_once(groups, kernel.group);
     add_once(regions, std::string(kernel.region));
   }
-  if (groups.size() > 1) groups.insert(groups.begin(), "");  // all of them
+  if (groups.size() > 1) groups.insert(groups.begin(), "");  // all groups together
   regions.insert(regions.begin(), "");
   for (const std::string& group : groups) {
     for (const std::string& region : regions) {

@@ -14,7 +14,8 @@
 namespace trainyard {
 namespace {
 
-// Microseconds. One load from memory alone takes a third of one: what is shorter is no kernel.
+// In microseconds. A single load from memory takes a third of one, so anything shorter is no
+// kernel.
 constexpr double kShortestKernel = 0.1, kLongestKernel = 1e12;
 
 constexpr std::array<std::string_view, 4> kTableNames = {"bfloat16", "float16", "float32", "fp8"};

@@ -43,7 +43,7 @@ std::string known_headers() {
   return fmt::format("{}", fmt::join(headers, "; "));
 }
 
-// Leaves in the table what stands before the first row that cannot be read.
+// Reads rows into the table; on an error it has the rows before the first unreadable one.
 Expected<void> read_rows(std::string_view rows, KernelTable& table) {
   const std::size_t columns = table.family->columns.size();
   for (int row = 2; !rows.empty(); ++row) {

@@ -20,7 +20,7 @@ void copy_sources(const Json& from, Json& to) {
   }
 }
 
-// The part of `source` that says where `label` is from, with its semicolon; empty: none does.
+// The part of `source` about the origin of `label`, with its semicolon; empty: there is none.
 std::string part_about(std::string_view source, std::string_view label) {
   const std::string begin = fmt::format("; {}: ", label);
   const std::size_t at = source.find(begin);
@@ -28,7 +28,7 @@ std::string part_about(std::string_view source, std::string_view label) {
   return std::string(source.substr(at, source.find("; ", at + begin.size()) - at));
 }
 
-// What `before` says of parameters that the fit of `now` did not have rows of.
+// What `before` says about parameters for which the fit of `now` had no rows.
 std::string kept_parts(std::string_view pointer, const Json& before, std::string_view now) {
   const auto families = kernel_families();
   const auto family = std::ranges::find(families, pointer, &KernelFamily::source);

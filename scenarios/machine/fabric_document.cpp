@@ -39,7 +39,7 @@ std::string text_at(const Json& row, std::string_view key) {
   return found != row.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-// "hidden 7168, topk 8, …, 128 tokens per rank": the number before or after a word; 0: none.
+// The number before or after a word in "hidden 7168, topk 8, …, 128 tokens per rank"; 0: none.
 double number_after(std::string_view text, std::string_view word) {
   const std::size_t at = text.find(word);
   if (at == std::string_view::npos) return 0;
@@ -58,14 +58,15 @@ double number_before(std::string_view text, std::string_view word) {
   return number;
 }
 
-// What one rank sends to the experts: a copy of each token for each of its experts, in 16 bits.
+// The bytes that one rank sends to the experts: a copy of each token for each of its experts, in 16
+// bits.
 Bytes dispatched(std::string_view config) {
   return Bytes(number_before(config, " tokens per rank") * number_after(config, "topk ") *
                number_after(config, "hidden ") * 2);
 }
 
 struct Figures {
-  double nodes = 0, gpus = 0, bytes = 0, time_us = 0, bus = 0, bandwidth = 0;  // 0: not said
+  double nodes = 0, gpus = 0, bytes = 0, time_us = 0, bus = 0, bandwidth = 0;  // 0: absent
 };
 
 struct FigureRange {
@@ -74,7 +75,7 @@ struct FigureRange {
   double least, most;
   bool whole;
 };
-// Rates are printed to two digits: one of a small message is 0.
+// Rates may be 0, because they are printed to two digits and those of small messages round to 0.
 constexpr std::array<FigureRange, 6> kRanges = {
     {{"nodes", &Figures::nodes, 1, 1e6, true},
      {"gpus", &Figures::gpus, 1, 1e8, true},
@@ -105,7 +106,7 @@ Expected<Figures> figures_of(const Json& row, const std::string& where) {
   return figures;
 }
 
-// Requires: nothing is lacking.
+// The time of a row. Requires: lacking() is empty.
 Seconds time_of(CollectiveOperation operation, const Figures& row, Bytes bytes) {
   if (row.time_us > 0) return Seconds(row.time_us * kMicro);
   if (row.bandwidth > 0) return bytes / BytesPerSecond(row.bandwidth * kGiga);
@@ -127,7 +128,7 @@ Expected<CollectiveOperation> operation_of(const Json& row, const std::string& w
                              fmt::join(names, ", ")));
 }
 
-// What a row across nodes leaves out that its size or its time needs; empty: nothing.
+// What a row across nodes lacks for its size or time; empty: nothing.
 std::string lacking(const Figures& row, Bytes bytes) {
   if (bytes <= Bytes(0)) {
     return "found no \"bytes\"; allowed: them, or a \"config\" with tokens per rank, topk and "
@@ -140,7 +141,7 @@ std::string lacking(const Figures& row, Bytes bytes) {
   return row.gpus >= 2 ? "" : "found no \"gpus\"; allowed: from 2, with \"busbw_gb_per_s\"";
 }
 
-// Whose a row is has to be said, so that none of this source is taken for another's.
+// Fails if a row has no source, since it might belong to the source in use.
 Expected<void> check_source(const Json& row, const std::string& where) {
   if (!row.is_object()) {
     return failure(where, fmt::format("found {}; allowed: an object", shown(row)));
@@ -151,13 +152,13 @@ Expected<void> check_source(const Json& row, const std::string& where) {
   return failure(where + "/source", fmt::format("found {}; allowed: a text", shown(*source)));
 }
 
-// Of which figure time_of is.
+// The column that time_of uses.
 std::string_view column_of_time(const Figures& row) {
   if (row.time_us > 0) return "time_us";
   return row.bandwidth > 0 ? "bandwidth_gb_per_s" : "busbw_gb_per_s";
 }
 
-// Appends the row, unless it is of one node.
+// Appends a row, unless it was measured inside one node.
 Expected<void> append_row(const Json& row, const std::string& where, FabricRows& rows) {
   const auto figures = figures_of(row, where);
   if (!figures) return tl::unexpected(figures.error());
@@ -303,7 +304,7 @@ Expected<void> check_fabric_times(const FabricToFit& fabric, const FabricRows& r
   if (nics <= BytesPerSecond(0)) return {};
   for (std::size_t i = 0; i < rows.samples.size(); ++i) {
     const FabricSample& sample = rows.samples[i];
-    // An all-to-all's bytes are each device's own.
+    // Each device has its own bytes in an all-to-all.
     const int senders =
         sample.operation == CollectiveOperation::all_to_all ? cluster.devices_per_node : 1;
     const double from_others = (sample.nodes - 1.0) / sample.nodes;
@@ -347,7 +348,7 @@ std::string fabric_document(const FabricToFit& fabric, const FabricFit& fit) {
   Json json = {{"trainyard", "fabric/1"}};
   json.update(fabric.value);
   Json sources = json.value("sources", Json::object());
-  json.erase("sources");  // stays last
+  json.erase("sources");  // to keep it last
   const Json written = fabric_section().write({.inter = fit.inter});
   for (const std::string_view key : {"efficiency", "latency", "small_latency", "small_share"}) {
     const bool fitted =

@@ -11,7 +11,7 @@
 namespace trainyard {
 namespace {
 
-// Commas between thousands in a string of digits, sign and fraction allowed.
+// Puts commas between thousands of a number, which may have a sign and a fraction.
 std::string separate_thousands(std::string text) {
   const std::size_t first = text.starts_with('-') ? 1 : 0;
   const std::size_t point = std::min(text.find('.'), text.size());
@@ -33,7 +33,7 @@ struct ReadableUnit {
   std::string_view name;
 };
 
-// Units from the largest; the last one takes what is smaller still.
+// Formats in the largest unit that fits; the last unit takes all smaller values.
 template <std::size_t N>
 std::string in_unit(double value, const std::array<ReadableUnit, N>& units) {
   const auto fits = [value](const ReadableUnit& unit) {
@@ -76,7 +76,7 @@ std::string percent(double fraction) { return fmt::format("{:.1f}", 100 * fracti
 
 std::string signed_percent(double fraction) {
   std::string text = fmt::format("{:+.1f}", 100 * fraction);
-  return text == "+0.0" || text == "-0.0" ? "0.0" : text;  // no sign of what rounds to nothing
+  return text == "+0.0" || text == "-0.0" ? "0.0" : text;  // no sign if it rounds to zero
 }
 
 std::string with_unit(Seconds time) {

@@ -27,7 +27,7 @@ constexpr std::array<std::string_view, 12> kColours = {"#0072b2", "#d55e00", "#0
 // One axis on the paper: values to pixels.
 struct AxisScale {
   bool logarithmic = false;
-  double low = 0, high = 1;    // in the axis' own measure (decades when logarithmic)
+  double low = 0, high = 1;    // in units of the axis, decades if logarithmic
   double start = 0, stop = 1;  // pixels
 
   bool shows(double value) const { return std::isfinite(value) && (!logarithmic || value > 0); }
@@ -139,7 +139,7 @@ double measured(const AxisScale& scale, double measure) {
   return scale.logarithmic ? std::pow(10, measure) : measure;
 }
 
-// Cut where either axis ends, so that a line keeps its slope.
+// The line y = level · x, cut where an axis ends, so that it keeps its slope.
 std::string diagonal(double level, const AxisScale& x, const AxisScale& y) {
   const double begin = std::max(measured(x, x.low), measured(y, y.low) / level);
   const double end = std::min(measured(x, x.high), measured(y, y.high) / level);
