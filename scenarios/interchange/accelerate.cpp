@@ -47,7 +47,7 @@ constexpr auto kNeutralAccelerateKeys = std::to_array<std::string_view>({"comman
                                                                          "log_dir",
                                                                          "mixed_precision"});
 
-// What keys of Accelerate's begin with, one of which each of its files has.
+// Beginnings of Accelerate's keys; each of its files has a key with one of them.
 constexpr auto kOwnBeginnings = std::to_array<std::string_view>(
     {"compute_environment", "distributed_type", "mixed_precision", "num_machines", "num_processes",
      "fsdp_", "parallelism_config"});
@@ -62,7 +62,8 @@ bool is_of_accelerate(const Json& tree) {
   return false;
 }
 
-// A strategy of FSDP 1, or FSDP 2's two settings; ZeRO stage, −1 where neither is there.
+// The ZeRO stage of FSDP 1's strategy or of FSDP 2's setting. A hybrid strategy sets the sharding
+// group.
 int read_strategy(Options& options, const ImportSettings& settings, ScenarioDraft& draft) {
   constexpr auto kStrategies =
       std::to_array<std::string_view>({"NO_SHARD", "NONE", "SHARD_GRAD_OP", "FULL_SHARD",
@@ -108,14 +109,15 @@ std::string read_precision(Options& options) {
   return name == "no" || name == "false" ? "fp32" : name;
 }
 
-// What is not priced, unless it is off; of the engines of fp8, those that scale by tensors are.
+// Refuses options that are not priced, unless they are off. Of the engines for fp8 those that scale
+// by tensors are priced.
 void refuse_unpriced(Options& options) {
   constexpr auto kNoCompiler = std::to_array<std::string_view>({"NO", "no", "false"});
   constexpr auto kEngines = std::to_array<std::string_view>({"TE", "AO"});
   constexpr auto kOff = std::to_array<std::string_view>({"false"});
   constexpr auto kOne = std::to_array<std::string_view>({"1"});
   options.choice("dynamo_backend", kNoCompiler, "NO");
-  options.choice("backend", kEngines, "TE");  // of fp8_config
+  options.choice("backend", kEngines, "TE");  // engine of fp8_config
   options.choice("ipex", kOff, "false");
   options.choice("tpu_use_cluster", kOff, "false");
   options.choice("parallelism_config_sp_size", kOne, "1");
@@ -127,7 +129,7 @@ void read_rest(Options& options, PlanRequest& plan) {
   plan.offload.parameters = plan.offload.gradients = plan.offload.optimizer = OffloadTarget::host;
 }
 
-// Plain DDP has replicas and nothing else.
+// Refuses everything but replicas, which is all that plain DDP has.
 void check_ddp(const Plan& plan, Refusals& refusals) {
   const auto refuse_degree = [&refusals](const char* key, int degree) {
     if (degree > 1) {
@@ -162,7 +164,7 @@ void check_accelerate(const Scenario& scenario, const Plan& plan, Refusals& refu
     refusals.add("/plan/sharding_group", fmt::format("{}", plan.sharding_group),
                  fmt::format("a multiple of context_parallel ({})", plan.context_parallel));
   }
-  // parallelism_config.py: no tensor or context parallelism beside replicas that nothing shards.
+  // parallelism_config.py: no tensor or context parallelism with replicas that are not sharded.
   const int model_ranks = plan.tensor_parallel * plan.context_parallel;
   const int shards = plan.sharding_group / plan.context_parallel;
   if (plan.zero_stage > 0 && model_ranks > 1 && shards == 1 && plan.data_parallel > 1) {
@@ -196,7 +198,7 @@ int machines_of(const Scenario& scenario, const Plan& plan) {
   return (plan.devices() + per_node - 1) / per_node;
 }
 
-// One process alone is no distributed run.
+// A single process is not a distributed run.
 std::string ddp_yaml(const Scenario& scenario, const Plan& plan) {
   return fmt::format(
       R"(compute_environment: LOCAL_MACHINE
@@ -209,7 +211,7 @@ num_processes: {}
       machines_of(scenario, plan), plan.devices());
 }
 
-// Every value is a number, a flag or a name of ours: nothing of a user's stands in it.
+// Every value is a number, a flag or one of our own names, so no text of a user needs quotes.
 std::string yaml_of(const Scenario& scenario, const Plan& plan) {
   if (plan.zero_stage == 0) return ddp_yaml(scenario, plan);
   const int shards = plan.sharding_group / plan.context_parallel;

@@ -83,13 +83,13 @@ constexpr auto kNeutralDeepspeedKeys = std::to_array<std::string_view>({"activat
                                                                         "dataloader_drop",
                                                                         "nebula"});
 
-// What makes a file one of DeepSpeed's: each configuration has one of these.
+// Keys that identify a file of DeepSpeed: each configuration has one of them.
 constexpr auto kOwnKeys = std::to_array<const char*>(
     {"train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps",
      "zero_optimization", "optimizer", "activation_checkpointing", "tensor_parallel",
      "sequence_parallel_size", "compression_training"});
 
-// A key of "false" changes nothing, nor does a ratio or group of 1.
+// Refuses keys that change time or memory, unless they are off: false, or a ratio or group of 1.
 void drop_what_is_off(Options& options) {
   constexpr auto kOff = std::to_array<std::string_view>({"", "false", "1", "1.0", "null", "auto"});
   for (const std::string_view name : kChangingDeepspeedKeys) {
@@ -102,7 +102,7 @@ void drop_what_is_off(Options& options) {
   }
 }
 
-// Absent and "auto": nothing.
+// The value of a key of the batch; none if it is absent or "auto".
 std::optional<std::int64_t> batch_key(Options& options, std::string_view name) {
   return options.text(name) == "auto" ? std::nullopt : options.count(name, 1);
 }
@@ -146,7 +146,7 @@ OffloadTarget read_offload_target(Options& options, std::string_view section, bo
                             : OffloadTarget::none;
 }
 
-// With the optimizer on the host, gradients of ZeRO 2 and 3 go there as they are reduced.
+// With the optimizer on the host, ZeRO 2 and 3 move gradients there as they are reduced.
 void read_zero(Options& options, PlanRequest& plan) {
   plan.zero_stage = static_cast<int>(options.count("zero_optimization.stage", 0, 3).value_or(0));
   plan.overlap.data_parallel =
@@ -171,7 +171,7 @@ void read_recompute(Options& options, PlanRequest& plan, ScenarioDraft& draft) {
       "recompute full: activation_checkpointing has number_checkpoints; the model's code decides");
 }
 
-// The devices that all three sizes of a batch make.
+// The devices that follow if all three sizes of a batch are given.
 void read_devices(const std::optional<std::int64_t>& batch, std::int64_t of_replica,
                   ScenarioDraft& draft) {
   if (!batch || of_replica == 0 || *batch % of_replica != 0) return;
@@ -252,7 +252,8 @@ Json config_of(const Scenario& scenario, const Plan& plan) {
       {"fp16", {{"enabled", training.precision.name == "fp16"}}}};
   if (plan.tensor_parallel > 1) {
     config["tensor_parallel"] = {{"autotp_size", plan.tensor_parallel}};
-  } else {  // DeepSpeed compares it with all ranks' micro-batches, tensor-parallel ones too
+    // DeepSpeed compares it with the micro-batches of all ranks, also of tensor-parallel ones.
+  } else {
     config["train_batch_size"] = training.global_batch;
   }
   if (plan.context_parallel > 1) config["sequence_parallel_size"] = plan.context_parallel;

@@ -19,11 +19,11 @@ constexpr std::size_t kMostSteps = 100'000;
 constexpr double kLatest = 1e18;  // us
 
 struct Rule {
-  std::string_view part;  // of the name in small letters
+  std::string_view part;  // part of the name, in lower case
   std::string_view kind;
 };
-// The first that fits. NCCL names kernels ncclDevKernel_AllReduce_…; a SendRecv is an all-to-all or
-// a send between stages.
+// The first rule that fits decides. NCCL names kernels ncclDevKernel_AllReduce_…; a SendRecv is an
+// all-to-all or a send between stages.
 constexpr std::array kRules = {
     Rule{"allreduce", "all-reduce"},
     Rule{"allgather", "all-gather"},
@@ -66,7 +66,7 @@ struct Sum {
   double time = 0;  // us
 };
 
-// What is kept of a trace.
+// The sums that are kept of a trace.
 struct Trace {
   std::vector<double> steps;  // us
   std::map<std::string_view, Sum> sums;
@@ -123,7 +123,7 @@ class Handler {
   }
 
  private:
-  // The object is an element of the list traceEvents of the root.
+  // Whether the open object is an element of the root's list traceEvents.
   bool in_event() const { return path_.size() == 3 && path_[0] == "traceEvents"; }
 
   bool number(double value) {
@@ -174,7 +174,7 @@ class Handler {
   KinetoEvent event_;
 };
 
-// In whole nanoseconds.
+// A time, rounded to whole nanoseconds.
 std::string seconds_text(double microseconds) {
   return format_quantity(std::round(microseconds * 1e3) / 1e9, Dimension::seconds);
 }

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kLongestJobName = 64;
 
-// sbatch reads its own lines without a shell: letters, digits and a few signs only.
+// A name that is safe in sbatch's own lines, which no shell reads: letters, digits and a few signs.
 std::string job_name(std::string_view name) {
   std::string safe;
   for (const char c : name.substr(0, kLongestJobName)) {
@@ -26,8 +26,9 @@ std::string job_name(std::string_view name) {
 
 std::size_t place_in(std::string_view order, std::string_view name) { return order.find(name); }
 
-// Experts are laid out over the ranks of a stage in the order of tp, ep and dp: a placement keeps
-// their groups where that order, and that of the dense dimensions, is the same.
+// Whether two orders give the same groups of experts. Experts are laid out over the ranks of a
+// stage in the order of tp, ep and dp, so that order and the order of tp, cp and dp must be the
+// same.
 bool same_order_in_stage(std::string_view a, std::string_view b) {
   const auto before = [](std::string_view order, std::string_view x, std::string_view y) {
     return place_in(order, x) < place_in(order, y);

@@ -35,7 +35,7 @@ std::optional<Number> parsed(std::string_view text) {
   return result.ec == std::errc() && result.ptr == end ? std::optional(value) : std::nullopt;
 }
 
-// Without a separator only the last key counts.
+// The name of a leaf; without a separator, its last key.
 std::string joined_name(const std::string& name, std::string_view separator,
                         const std::string& key) {
   return separator.empty() || name.empty() ? key : fmt::format("{}{}{}", name, separator, key);
@@ -43,7 +43,7 @@ std::string joined_name(const std::string& name, std::string_view separator,
 
 }  // namespace
 
-// Bounded by the reader's nesting, so a recursion is safe.
+// Recursion is safe, because the reader limits nesting.
 void Options::set_tree(const Json& tree, std::string_view separator) {
   const std::function<void(const Json&, const std::string&, const std::string&)> visit =
       [&](const Json& value, const std::string& name, const std::string& pointer) {

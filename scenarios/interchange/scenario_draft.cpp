@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view kDefaultNode = "dgx-h100-80gb";
 constexpr std::int64_t kDefaultSequence = 4096;
 
-// As many nodes as the plan's degrees fill, at least.
+// The fewest nodes for the run's devices, or else for the plan's degrees.
 int fewest_nodes(const ScenarioDraft& draft, int devices_per_node) {
   const PlanRequest& plan = draft.plan;
   std::int64_t devices = draft.devices;
@@ -31,13 +31,13 @@ std::string node_of(const ImportSettings& settings) {
   return settings.node.empty() ? std::string(kDefaultNode) : settings.node;
 }
 
-// Of the devices of a node those that the run uses.
+// How many devices of a node the run uses.
 int used_of_node(const ScenarioDraft& draft, const ImportSettings& settings, int of_node) {
   const bool fewer = draft.devices_per_node > 0 && draft.devices_per_node < of_node;
   return fewer && find_in_catalog("node", node_of(settings)) ? draft.devices_per_node : of_node;
 }
 
-// The node as the document has it: by its name, or with fewer devices than the catalog's.
+// The node for the document: by its name, or the catalog's with fewer devices.
 Json used_node(const std::string& name, int used, int of_node) {
   const CatalogEntry* const entry = find_in_catalog("node", name);
   auto node = entry != nullptr && used < of_node ? parse_json(entry->text) : Json(name);
@@ -120,7 +120,8 @@ std::string summary_of(const Scenario& scenario, const Plan& plan) {
                      scenario.job.training.sequence_length);
 }
 
-// A key that ends in a separator is the beginning of names.
+// Whether an entry of a list of keys means the option. One that ends in a separator means all names
+// that begin with it.
 bool means_option(std::string_view key, std::string_view name) {
   return key.ends_with('.') || key.ends_with('_') ? name.starts_with(key) : name == key;
 }

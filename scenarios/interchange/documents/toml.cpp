@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kLargestToml = std::size_t{1} << 20;  // bytes
 
-// Recursion bounded by the parser.
+// Recursion is safe, because the parser limits nesting.
 Expected<Json> value_of(const toml::node& node, const ForeignFile& file, std::size_t depth) {
   const auto refuse = [&](std::string message) {
     return file.error_in_line(node.source().begin.line, std::move(message));

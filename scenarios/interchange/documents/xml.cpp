@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kMostElements = 200'000;
 
-// The first node that may not be there.
+// Finds the first node that exceeds the limits.
 class XmlLimits : public pugi::xml_tree_walker {
  public:
   bool for_each(pugi::xml_node& node) override {
@@ -35,7 +35,7 @@ tl::unexpected<Error> error_at(const ForeignFile& file, pugi::xml_node node, std
 }
 
 Expected<std::unique_ptr<pugi::xml_document>> parse_xml(const ForeignFile& file) {
-  const auto elements = std::ranges::count(file.text, '<');  // no fewer than there are nodes
+  const auto elements = std::ranges::count(file.text, '<');  // at least as many as nodes
   if (elements > 2 * kMostElements) {
     return file.error(
         fmt::format("found about {} elements; allowed: at most {}", elements / 2, kMostElements));

@@ -46,7 +46,8 @@ Json plain_value(const std::string& text) {
   return text;
 }
 
-// Takes no event after the first error: the parser cannot be stopped, but is bounded by the size.
+// Ignores all events after the first error: the parser cannot be stopped, but the size of the text
+// bounds its work.
 class YamlBuilder : public YAML::EventHandler {
  public:
   explicit YamlBuilder(const ForeignFile& file) : file_(file) {}
@@ -130,8 +131,9 @@ class YamlBuilder : public YAML::EventHandler {
 
   const ForeignFile& file_;
   std::vector<Json*> open_;
-  std::vector<std::optional<std::string>> keys_;  // read and waiting for its value, of an object
-  std::vector<std::unordered_set<std::string>> seen_;  // keys so far, of an object
+  // For each open object, the key that waits for its value.
+  std::vector<std::optional<std::string>> keys_;
+  std::vector<std::unordered_set<std::string>> seen_;  // for each open object, its keys so far
   std::size_t values_ = 0;
 };
 

@@ -13,8 +13,8 @@ namespace {
 
 constexpr BytesPerSecond kEdr{12.5e9}, kHdr{25e9}, kNdr{50e9}, kXdr{100e9};
 
-// NVIDIA datasheets; for the device numbers pci.ids (pci-ids.ucw.cz) and the list of NVIDIA's open
-// kernel modules.
+// Source: NVIDIA datasheets; the device ids are from pci.ids (pci-ids.ucw.cz) and the list of
+// NVIDIA's open kernel modules.
 constexpr std::array kDevices = {
     KnownDevice{"v100-sxm-32gb", "0x1db5", 70, 8, 6, kEdr},
     KnownDevice{"a100-sxm-80gb", "0x20b2", 80, 16, 12, kHdr},
@@ -55,8 +55,8 @@ const KnownDevice* device_of_pcie(double transfers) {
 const KnownDevice* known_device(std::string_view name) { return first(&KnownDevice::name, name); }
 
 std::string_view catalog_name_of_product(std::string_view product) {
-  // The first that the name holds. Without a name of ours: relatives that the catalog does not
-  // have.
+  // The first entry that the name contains decides. Entries without a catalog name are relatives
+  // that the catalog does not have.
   constexpr std::array<std::pair<std::string_view, std::string_view>, 20> kProducts = {{
       {"GB300", "gb300-288gb"},
       {"GB200", "gb200-192gb"},

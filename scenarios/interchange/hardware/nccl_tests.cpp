@@ -16,8 +16,8 @@ namespace trainyard {
 namespace {
 
 struct TestProgram {
-  std::string_view name;       // nccl-tests'
-  std::string_view operation;  // of our table of kernels
+  std::string_view name;       // in nccl-tests
+  std::string_view operation;  // in a table of kernels
 };
 constexpr std::array kPrograms = {
     TestProgram{"all_reduce_perf", "all_reduce"}, TestProgram{"all_gather_perf", "all_gather"},
@@ -30,7 +30,8 @@ std::optional<double> column_number(std::string_view word) {
   return whole ? std::optional(value) : std::nullopt;
 }
 
-// Rows as a table of kernels (CSV), which has the checks and the fit.
+// Turns the rows into a table of kernels (CSV), whose reader has the checks and whose family the
+// fit.
 class Reader {
  public:
   explicit Reader(const ForeignFile& file) : file_(file) {}
@@ -72,7 +73,7 @@ class Reader {
         std::ranges::find_if(words, [](std::string_view word) { return word.ends_with(']'); });
     if (on == words.end() || on + 1 == words.end() || bracket == words.end()) return {};
     hosts_.insert(std::string(*(on + 1)));
-    if (timed_) ranks_.clear();  // the list of another run
+    if (timed_) ranks_.clear();  // the list of another run begins
     timed_ = false;
     ranks_.insert(std::string(words[2]));
     product.clear();
@@ -122,7 +123,7 @@ class Reader {
   std::size_t line_ = 1;
   std::size_t time_column_ = 0;
   std::size_t rows_ = 0;
-  bool timed_ = false;  // a row since the last rank
+  bool timed_ = false;  // whether a row came since the last rank
   std::string_view operation_;
   std::set<std::string> hosts_, ranks_;
 };

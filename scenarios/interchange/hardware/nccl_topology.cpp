@@ -18,7 +18,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::string_view kSwitchClass = "0x068000";  // an NVSwitch, as the class of a PCI device
+constexpr std::string_view kSwitchClass = "0x068000";  // PCI class of an NVSwitch
 
 struct Accelerator {
   pugi::xml_node place;
@@ -26,16 +26,16 @@ struct Accelerator {
   double transfers = 0;  // GT/s of a lane
   int lanes = 0;
   int sm = 0;
-  bool measured = false;  // NCCL dumped it, having looked for links: by hand nobody adds numbers
+  bool measured = false;  // has numbers that only a dump of NCCL has, which looked for links
   int links = 0;
   bool switched = false;
   std::string_view bus_id;
-  std::vector<std::string_view> targets;  // of its links: bus ids of GPUs or switches
+  std::vector<std::string_view> targets;  // bus ids of the GPUs or switches that its links lead to
 };
 
 struct NicPort {
   std::string name;
-  BytesPerSecond bandwidth;  // 0: not said
+  BytesPerSecond bandwidth;  // 0: not in the file
   double transfers = 0;
   int lanes = 0;
   bool near = false;  // behind the PCIe switch of a GPU
@@ -47,7 +47,7 @@ struct Machine {
   int hosts = 1;
 };
 
-// Number at the start of "16.0 GT/s PCIe"; 0: none that a bus has.
+// The number at the start of "16.0 GT/s PCIe"; 0 if no bus can have it.
 double leading_number(std::string_view text) {
   double value = 0;
   std::from_chars(text.data(), text.data() + text.size(), value);
@@ -87,7 +87,7 @@ class TopologyReader {
     int lanes = 0;
   };
 
-  // What a node document can say.
+  // Checks that a node document can express the machine.
   Expected<void> check_size(pugi::xml_node system) {
     constexpr std::size_t kMostOfHost = 10'000;
     constexpr std::size_t kMostInDomain = 1'000'000;
@@ -100,7 +100,7 @@ class TopologyReader {
                                 hosts, hosts == 1 ? "" : "s", gpus, kMostOfHost, kMostInDomain));
   }
 
-  // As far as the file tells them apart: a node has one kind of device.
+  // Checks, as far as the file tells, that all devices are alike: a node has one kind.
   Expected<void> check_alike() {
     std::string_view pci_id;
     int sm = 0;
@@ -121,7 +121,7 @@ class TopologyReader {
     return {};
   }
 
-  // A whole number, 0 where the attribute is not there.
+  // A whole number; 0 if the attribute is absent.
   int whole(pugi::xml_node node, const char* name, int most) {
     const pugi::xml_attribute attribute = node.attribute(name);
     if (!attribute) return 0;
@@ -145,7 +145,7 @@ class TopologyReader {
     return quoted.substr(1, quoted.size() - 2);
   }
 
-  // What lies behind one port of a CPU shares its PCIe switch.
+  // Everything behind one port of a CPU shares its PCIe switch.
   void visit_slot(pugi::xml_node node) {
     const std::size_t gpus = machine_.accelerators.size();
     const std::size_t ports = machine_.ports.size();
@@ -216,8 +216,8 @@ struct Suggestion {
   std::string why;  // empty: the file names it
 };
 
-// By what the file says of its GPUs; a device that it names and the catalog lacks is not replaced
-// by any other, but by one of the same compute capability.
+// The device that the file suggests by what it says about its GPUs. A device that it names but the
+// catalog lacks is replaced only by one of the same compute capability.
 Expected<Suggestion> suggested_by(const ForeignFile& file, const Accelerator& gpu) {
   if (const auto* device = device_of_pci_id(gpu.pci_id)) return Suggestion{device, ""};
   const auto* alike = gpu.sm > 0 ? device_of_sm(gpu.sm) : nullptr;
@@ -245,7 +245,7 @@ Expected<Suggestion> suggested_by(const ForeignFile& file, const Accelerator& gp
       fmt::format("the file names none; the usual one at {:.4g} GT/s of PCIe", gpu.transfers)};
 }
 
-// Most GPUs that NVLinks join with each other, over GPUs or switches.
+// The size of the largest set of GPUs that NVLinks join, over other GPUs or switches.
 int largest_island(const Machine& machine) {
   std::map<std::string_view, std::size_t> places;  // of bus ids
   const auto place_of = [&](std::string_view bus_id) {
@@ -267,7 +267,8 @@ int largest_island(const Machine& machine) {
   return largest;
 }
 
-// Of its slot; `why` is noted where that is no plain matter. Empty: the dump has no NVLink.
+// Uses the PCIe bandwidth of the GPU's slot and notes `why`; empty: the dump shows that there is no
+// NVLink.
 void take_pcie(const Accelerator& slot, std::string_view why, ImportedNode& imported) {
   if (slot.transfers == 0 || slot.lanes == 0) {
     return assume_pcie(imported, why.empty() ? "the file has no NVLink and no PCIe speed" : why);
@@ -280,7 +281,7 @@ void take_pcie(const Accelerator& slot, std::string_view why, ImportedNode& impo
       fmt::format("{}: PCIe of {:.4g} GB/s, the slots'", why, intra.bandwidth.value() / 1e9));
 }
 
-// Of GPUs of which the file shows no NVLinks.
+// For GPUs without NVLinks in the file.
 void read_unlinked(const Accelerator& gpu, ImportedNode& imported) {
   if (gpu.measured) return take_pcie(gpu, {}, imported);
   IntraNode& intra = imported.node.intra;
@@ -317,7 +318,7 @@ void read_intra(const Machine& machine, ImportedNode& imported) {
   intra.bandwidth = nvlink_bandwidth(imported, fewest->links, most->links);
 }
 
-// The usual NIC that a PCIe slot can feed.
+// The bandwidth of the fastest usual NIC that the PCIe slot can feed.
 BytesPerSecond nic_of_slot(const NicPort& port) {
   const BytesPerSecond slot = pcie_bandwidth(port.transfers, port.lanes);
   for (const double gigabits : {800.0, 400.0, 200.0, 100.0}) {
@@ -326,7 +327,7 @@ BytesPerSecond nic_of_slot(const NicPort& port) {
   return BytesPerSecond(100e9 / 8);
 }
 
-// Those behind the PCIe switch of a GPU, where there are any.
+// The ports behind the PCIe switch of a GPU or, if there are none, all ports.
 std::vector<NicPort> ports_of_fabric(const Machine& machine, ImportedNode& imported) {
   std::vector<NicPort> near;
   std::ranges::copy_if(machine.ports, std::back_inserter(near), &NicPort::near);
@@ -337,7 +338,8 @@ std::vector<NicPort> ports_of_fabric(const Machine& machine, ImportedNode& impor
   return near;
 }
 
-// Of the ports that carry the most together: neither the single faster one of a host nor sockets.
+// The speed whose ports have most bandwidth together, which ignores a single faster port of the
+// host, and sockets.
 BytesPerSecond usual_speed(std::span<const NicPort> ports) {
   std::map<BytesPerSecond, BytesPerSecond> together;
   for (const NicPort& port : ports) together[port.bandwidth] += port.bandwidth;

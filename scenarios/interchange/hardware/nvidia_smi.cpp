@@ -11,10 +11,10 @@
 namespace trainyard {
 namespace {
 
-constexpr int kMostNvlinks = 18;  // of one device, to NVLink 5
+constexpr int kMostNvlinks = 18;  // of one device, up to NVLink 5
 constexpr std::size_t kMostColumns = 1000;
 
-// Colours and underlines: ESC [ … letter.
+// The text without colours and underlines: ESC [ … letter.
 std::string without_escapes(std::string_view text) {
   std::string plain;
   plain.reserve(text.size());
@@ -39,7 +39,7 @@ struct LinkMatrix {
   int gpus = 0;
 };
 
-// "NV12": 12; 0 for every other known word; −1 for none.
+// The NVLinks of a cell: 12 for "NV12"; 0 for any other known word; −1 for an unknown one.
 int links_of(std::string_view cell) {
   int links = 0;
   if (cell.starts_with("NV")) {
@@ -116,8 +116,8 @@ class MatrixReader {
 };
 
 struct Links {
-  int fewest = 0, most = 0;                      // of a pair
-  int fewest_of_device = 0, most_of_device = 0;  // all pairs of a device together
+  int fewest = 0, most = 0;                      // between a pair of GPUs
+  int fewest_of_device = 0, most_of_device = 0;  // summed over all pairs of a device
 };
 
 Links count_links(const LinkMatrix& matrix) {
@@ -139,7 +139,7 @@ Links count_links(const LinkMatrix& matrix) {
   return links;
 }
 
-// GPUs that NVLinks join with one, over others too.
+// The number of GPUs that NVLinks join with one, also over other GPUs.
 int reached_from(const LinkMatrix& matrix, std::size_t first) {
   std::vector<bool> reached(static_cast<std::size_t>(matrix.gpus));
   std::vector<std::size_t> open = {first};
@@ -168,13 +168,13 @@ int largest_island(const LinkMatrix& matrix) {
   return largest;
 }
 
-// Through an NVSwitch every pair shows all links of a device (those of the one that has fewer,
-// where some are missing), more together than a device can have.
+// Whether NVLinks go through an NVSwitch. Then every pair shows all links of a device (if some are
+// missing, those of the device with fewer), which together are more than a device can have.
 bool switched(const Links& links) {
   return links.fewest > 0 && links.most_of_device > kMostNvlinks;
 }
 
-// Those behind the same PCIe switch as a GPU, where there are any: the others serve storage.
+// Counts the NICs behind the same PCIe switch as a GPU, if there are any; the others serve storage.
 void count_nics(const LinkMatrix& matrix, ImportedNode& imported) {
   const auto devices = static_cast<std::size_t>(matrix.gpus);
   std::size_t all = 0, near = 0;
@@ -195,7 +195,7 @@ struct Guess {
   std::string why;
 };
 
-// NVLinks that do not join all GPUs are bridges between cards.
+// Guesses the device by its NVLinks; NVLinks that do not join all GPUs are bridges between cards.
 Guess guess_of(int nvlinks, bool bridges) {
   if (bridges) {
     return {known_device("h100-nvl-94gb"), "the file names none; a card with NVLink bridges"};

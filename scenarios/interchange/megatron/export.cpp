@@ -14,9 +14,9 @@ namespace {
 constexpr std::string_view kOrder = "tp-cp-ep-dp-pp";
 constexpr std::string_view kPipelineFirst = "tp-cp-ep-pp-dp";  // --use-tp-pp-dp-mapping
 
-// Megatron-Core refuses that order where its expert_data_parallel_size is not its
-// data_parallel_size, and gives a dense network experts of tensor_model_parallel_size ranks
-// (megatron/core/parallel_state.py: initialize_model_parallel).
+// Whether the pipeline-first order is exported. Megatron-Core refuses it if its
+// expert_data_parallel_size differs from its data_parallel_size; a dense network has for it experts
+// of tensor_model_parallel_size ranks (megatron/core/parallel_state.py: initialize_model_parallel).
 bool numbers_pipeline_first(const Plan& plan, const Transformer& model) {
   const int ranks = plan.tensor_parallel * plan.context_parallel;
   const int of_experts =
@@ -32,9 +32,9 @@ bool groups_queries(const Transformer& model) {
   return !model.latent_attention && model.kv_heads != model.attention_heads;
 }
 
-// megatron/training/arguments.py asks for one connection where tensor or context parallelism runs
-// on devices before Blackwell, without Megatron-FSDP, which asks for more, and the overlap of
-// experts' exchange, which gains by more.
+// megatron/training/arguments.py requires one connection for tensor or context parallelism on
+// devices before Blackwell, except with Megatron-FSDP, which requires more, and with the overlap of
+// experts' exchange, which runs faster with more.
 bool needs_one_connection(const Plan& plan, const Device& device) {
   return plan.tensor_parallel * plan.context_parallel > 1 && plan.zero_stage < 2 &&
          !overlaps_experts(plan) && device.generation != DeviceGeneration::blackwell;
@@ -55,7 +55,7 @@ class Arguments {
     for (const auto& line : lines_) all.insert(all.end(), line.begin(), line.end());
     return all;
   }
-  // An option a line; values that a shell would read are quoted.
+  // One option on each line; values that a shell would interpret are quoted.
   std::string text() const {
     std::string text;
     for (const auto& line : lines_) {
@@ -75,7 +75,7 @@ class Arguments {
   std::vector<std::vector<std::string>> lines_;
 };
 
-// ---- What Megatron-LM cannot say --------------------------------------------------------------
+// ---- What Megatron-LM cannot express ----------------------------------------------------------
 
 void check_schedule(const Plan& plan, Refusals& refusals) {
   const std::string_view name = plan.schedule->name;
@@ -99,14 +99,14 @@ void check_offload(const Plan& plan, Refusals& refusals) {
   refuse("gradients", plan.offload.gradients, false);
   refuse("optimizer", plan.offload.optimizer, true);
   refuse("activations", plan.offload.activations, true);
-  // The precision-aware optimizer that it runs in is a distributed one.
+  // Offloading runs in the precision-aware optimizer, which is a distributed one.
   if (plan.offload.optimizer == OffloadTarget::host && plan.zero_stage == 0) {
     refusals.add("/plan/offload/optimizer", "\"host\" with zero_stage 0", "a zero_stage from 1");
   }
 }
 
-// megatron/core/transformer/transformer_config.py: whole layers' activations lie in the host's
-// memory for fewer layers than the network has, without a pipeline and without recomputation.
+// megatron/core/transformer/transformer_config.py: activations of whole layers can be in the host's
+// memory only for fewer layers than the network has, without a pipeline and without recomputation.
 void check_activation_offload(const Plan& plan, int layers, Refusals& refusals) {
   if (plan.offload.activations != OffloadTarget::host) return;
   if (plan.pipeline_parallel > 1) {
@@ -143,8 +143,8 @@ void check_overlap(const Plan& plan, const StackOverlap& usual, Refusals& refusa
   }
 }
 
-// The exchange of experts' tokens beside compute (overlap_moe_expert_parallel_comm) is that of
-// chunks, and none of their layers is repeated.
+// Megatron-LM overlaps the exchange of experts' tokens (overlap_moe_expert_parallel_comm) between
+// chunks, and without recomputing their layers.
 void check_expert_overlap(const Scenario& scenario, const Plan& plan, Refusals& refusals) {
   if (!overlaps_experts(plan)) return;
   if (plan.pipeline_parallel > 1 && plan.virtual_stages == 1) {
@@ -192,9 +192,9 @@ void check_network(const Scenario& scenario, const Plan& plan, Refusals& refusal
   }
 }
 
-// Transformer Engine's all-to-all shares out the key-value heads of a rank as its query heads
-// (transformer_engine/pytorch/attention: num_gqa_groups % cp_size == 0); where there are fewer of
-// them than ranks each has a copy of one.
+// Transformer Engine's all-to-all splits the key-value heads of a rank like its query heads
+// (transformer_engine/pytorch/attention: num_gqa_groups % cp_size == 0). If there are fewer heads
+// than tensor-parallel ranks, each rank has a copy of one.
 void check_context(const Plan& plan, const Transformer& model, Refusals& refusals) {
   if (plan.context_parallel == 1 || plan.context_parallel_algorithm != ContextAlgorithm::ulysses) {
     return;
@@ -241,7 +241,7 @@ void check_rest(const Scenario& scenario, const Plan& plan, Refusals& refusals) 
 
 // ---- The network ------------------------------------------------------------------------------
 
-// 1 for every layer that the mark is of.
+// A list with 1 for every layer that has the mark.
 std::vector<int> layer_pattern(const Transformer& model, bool LayerKind::*mark) {
   std::vector<int> pattern;
   pattern.reserve(static_cast<std::size_t>(model.layers));
@@ -275,17 +275,17 @@ void add_attention(const Transformer& model, Arguments& arguments) {
   if (!model.latent_attention && model.head_dim * model.attention_heads != model.hidden_size) {
     arguments.add("--kv-channels", model.head_dim);
   }
-  // Latent attention has no use for it, but arguments.py divides where it is not said.
+  // Latent attention does not use it, but without it arguments.py divides and fails.
   if (model.latent_attention && model.hidden_size % model.attention_heads != 0) {
     arguments.add("--kv-channels", model.latent_attention->value_head_dim);
   }
-  // Of latent attention too the norms behind its down-projections.
+  // The flag also builds the norms behind latent attention's down-projections.
   arguments.flag("--qk-layernorm", model.qk_norm || model.latent_attention.has_value());
   if (model.sliding_window > 0) add_windows(model, arguments);
   if (model.attention_sinks) arguments.add("--softmax-type", "learnable");
 }
 
-// A token goes to a rank once with DeepEP (the flex dispatcher's), once for each expert without.
+// With DeepEP (in the flex dispatcher) a token goes to a rank once, otherwise once for each expert.
 void add_dispatcher(const Stack& stack, const Plan& plan, Arguments& arguments) {
   const bool deduplicated = stack.deduplicated_dispatch && plan.expert_parallel > 1;
   arguments.add("--moe-token-dispatcher-type", deduplicated ? "flex" : "alltoall");
@@ -313,7 +313,8 @@ void add_experts(const Scenario& scenario, const Plan& plan, Arguments& argument
   arguments.flag("--moe-router-enable-expert-bias", model.router_correction_bias);
   if (model.router_correction_bias) arguments.add("--moe-router-score-function", "sigmoid");
   const bool picks_first = model.experts_per_token == 1 && !model.router_correction_bias;
-  arguments.flag("--moe-router-pre-softmax", picks_first);  // behind it one has no gradient
+  // After the softmax, a single expert has no gradient.
+  arguments.flag("--moe-router-pre-softmax", picks_first);
   arguments.flag("--moe-grouped-gemm", groups_experts(scenario.job.training));
   add_dispatcher(scenario.job.training.stack, plan, arguments);
   if (plan.capacity_factor > 0) {
@@ -321,7 +322,7 @@ void add_experts(const Scenario& scenario, const Plan& plan, Arguments& argument
   }
 }
 
-// The null tokenizer adds one token to its vocabulary: the end of a document.
+// The null tokenizer adds one token to the vocabulary: the end of a document.
 void add_network(const Scenario& scenario, const Plan& plan, Arguments& arguments) {
   const Transformer& model = scenario.job.model;
   const std::int64_t length = scenario.job.training.sequence_length;
@@ -366,9 +367,10 @@ bool casts_to_8_bits(const Training& training) {
   return training.precision.name == "fp8" || training.precision.name == "mxfp8";
 }
 
-// Transformer Engine reads weights in 8 bits by rows and by columns. In the place of the 16-bit
-// ones they take as much, which is a plan's memory; beside them they would take that again.
-// arguments.py takes them beside an optimizer on the hosts by the delayed recipe alone.
+// Whether weights are gathered in 8 bits. Transformer Engine reads them by rows and by columns. In
+// place of the 16-bit weights these two take the same memory, which the plan counts; beside them
+// they would take it again. With an optimizer on the hosts, arguments.py accepts them only for the
+// delayed recipe.
 bool gathers_8_bits(const Training& training, const Plan& plan) {
   return casts_to_8_bits(training) && plan.zero_stage == 1 &&
          plan.offload.optimizer == OffloadTarget::none;
@@ -411,7 +413,8 @@ void add_pipeline(const Plan& plan, const Transformer& model, Arguments& argumen
   const bool chunks = plan.virtual_stages > 1;
   const std::vector<int> list = LayersOfChunks(plan, model.layers).all();
   const bool even = std::ranges::all_of(list, [&](int count) { return count == list.front(); });
-  if (!even) {  // says the chunks of a stage too: Megatron-LM takes one of the two options
+  // It also gives the chunks of a stage: Megatron-LM takes only one of the two options.
+  if (!even) {
     arguments.add("--pipeline-model-parallel-layout", pipeline_layout(list, model.mtp_layers));
   } else if (chunks) {
     arguments.add("--num-virtual-stages-per-pipeline-rank", plan.virtual_stages);

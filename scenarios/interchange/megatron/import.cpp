@@ -14,19 +14,19 @@ namespace {
 
 constexpr std::string_view kStack = "megatron-core";
 
-// How Transformer says which layers have a mark: leading ones without it, then a period.
+// How a Transformer states which layers have a mark: leading layers without it, then a period.
 struct Period {
   bool LayerKind::*mark;
   int Transformer::*leading;
   int Transformer::*every;
-  int shortest;  // of the periods; 0: there may be none
+  int shortest;  // shortest period to try; 0: perhaps none
 };
 constexpr Period kExpertLayers{&LayerKind::moe, &Transformer::dense_layers, &Transformer::moe_every,
                                1};
 constexpr Period kWindowLayers{&LayerKind::sliding, &Transformer::full_attention_layers,
                                &Transformer::full_attention_every, 0};
 
-// Whether the network has the mark where the pattern says so.
+// Whether exactly the layers of the pattern have the mark.
 bool has_pattern(const Transformer& model, const std::vector<int>& pattern, const Period& period) {
   for (int i = 0; i < model.layers; ++i) {
     const bool marked = pattern[static_cast<std::size_t>(i)] != 0;
@@ -35,7 +35,7 @@ bool has_pattern(const Transformer& model, const std::vector<int>& pattern, cons
   return true;
 }
 
-// Leading layers and a period that make the pattern.
+// Finds leading layers and a period that make the pattern.
 bool find_period(const std::vector<int>& pattern, const Period& period, Transformer& model) {
   const int leading = static_cast<int>(
       std::ranges::find_if(pattern, [](int marked) { return marked != 0; }) - pattern.begin());
@@ -49,8 +49,9 @@ bool find_period(const std::vector<int>& pattern, const Period& period, Transfor
   return false;
 }
 
-// `window_attn_skip_freq`: a number N for N - 1 windows and then a layer without, or a list with 1
-// for every layer that has one (megatron/core/transformer/utils.py, is_layer_window_attention).
+// `window_attn_skip_freq`: a number N for N − 1 layers with a window and then one without, or a
+// list with 1 for every layer that has one (megatron/core/transformer/utils.py,
+// is_layer_window_attention).
 void read_window_layers(Options& options, Transformer& model) {
   const std::string text = options.text("window_attn_skip_freq");
   if (!text.starts_with('[') && !text.starts_with('(')) {
@@ -81,7 +82,7 @@ void read_attention(Options& options, Transformer& model) {
         .value_head_dim = options.degree("v_head_dim", 128),
     };
     model.kv_heads = model.attention_heads;
-    model.head_dim = 0;  // its heads have the sizes above
+    model.head_dim = 0;  // its heads have their own sizes, above
   }
   if (options.has("window_size")) {
     std::string text = options.text("window_size");  // "128,0" or "(128, 0)"
@@ -90,15 +91,15 @@ void read_attention(Options& options, Transformer& model) {
     model.sliding_window = options.degree("window_size", 0);
     read_window_layers(options, model);
   }
-  // Of the backends those that keep no scores; the default takes one of them.
+  // Only backends that keep no scores; the default chooses one of them.
   constexpr auto kBackends = std::to_array<std::string_view>({"auto", "flash", "fused"});
   options.choice("attention_backend", kBackends, "auto");
   constexpr auto kSoftmax = std::to_array<std::string_view>({"vanilla", "learnable"});
   model.attention_sinks = options.choice("softmax_type", kSoftmax, "vanilla") == "learnable";
 }
 
-// 1 for every layer with experts, as `moe_layer_freq` says it: a list, or a number N for one expert
-// layer and then N - 1 dense ones. Nothing: refused.
+// A list with 1 for every layer with experts. `moe_layer_freq` is such a list, or a number N for
+// one layer with experts and then N − 1 dense ones. None: refused.
 std::optional<std::vector<int>> expert_pattern(Options& options, const std::string& text,
                                                int layers) {
   if (text.starts_with('[') || text.starts_with('(')) {
@@ -156,7 +157,7 @@ Transformer read_network(Options& options, const std::string& name, ScenarioDraf
                     options.flag("gated_linear_unit") || activation == "swiglu";
   options.flag("squared_relu");
   model.ffn_size = options.count("ffn_hidden_size", 1).value_or(0);
-  if (model.ffn_size == 0) {  // arguments.py: 4 h, or of SwiGLU 2/3 of it in multiples of 64
+  if (model.ffn_size == 0) {  // arguments.py: 4 h, or for SwiGLU 2/3 of it in multiples of 64
     const std::int64_t wide = 4 * std::int64_t{model.hidden_size};
     model.ffn_size = model.gated_mlp ? wide * 2 / 3 / 64 * 64 : wide;
   }
@@ -175,7 +176,8 @@ Transformer read_network(Options& options, const std::string& name, ScenarioDraf
       "learned_absolute";
   const bool head_norm = options.flag("qk_layernorm");
   read_attention(options, model);
-  model.qk_norm = head_norm && !model.latent_attention;  // whose own norms the flag builds there
+  // There the flag builds latent attention's own norms.
+  model.qk_norm = head_norm && !model.latent_attention;
   read_experts(options, model);
   const auto vocabulary = options.count("vocab_size", 1);
   const auto padded = options.count("padded_vocab_size", 1);
@@ -221,7 +223,7 @@ void read_training(Options& options, ScenarioDraft& draft) {
   training["stack"] = std::string(kStack);
   const auto samples = options.count("train_samples", 1, 1'000'000'000'000);
   const auto iterations = options.count("train_iters", 1, 1'000'000'000);
-  constexpr std::int64_t kMostTokens = 2'000'000'000'000'000'000;  // more than a document may say
+  constexpr std::int64_t kMostTokens = 2'000'000'000'000'000'000;  // more than a document may have
   if (samples) training["tokens"] = product_up_to(kMostTokens, {*samples, length});
   if (!samples && iterations && training.contains("global_batch")) {
     training["tokens"] = product_up_to(
@@ -248,7 +250,8 @@ void read_recompute(Options& options, PlanRequest& plan) {
   if (granularity == "selective") plan.recompute.mode = RecomputeMode::selective;
   if (granularity != "full") return;
   plan.recompute.mode = RecomputeMode::full;
-  // Block: of each chunk. Uniform: of all, saved every `layers`; one is what is priced.
+  // Method block: layers of each chunk. Uniform: all layers, saved every `layers`; only 1 is
+  // priced.
   if (method == "block") {
     plan.recompute.full_layers =
         static_cast<int>(product_up_to(1'000'000, {layers, plan.virtual_stages.value_or(1)}));
@@ -258,7 +261,7 @@ void read_recompute(Options& options, PlanRequest& plan) {
   }
 }
 
-// The embedding and the loss, where the split counts each as a layer (transformer_block.py,
+// Whether the split counts the embedding, or the loss, as a layer (transformer_block.py,
 // get_num_layers_to_build).
 int counted_first(Options& options) {
   return options.flag("account_for_embedding_in_pipeline_split") ? 1 : 0;
@@ -267,7 +270,7 @@ int counted_last(Options& options) {
   return options.flag("account_for_loss_in_pipeline_split") ? 1 : 0;
 }
 
-// `layers`: with what counts as one.
+// `layers`: including what counts as a layer.
 void read_virtual_stages(Options& options, int layers, PlanRequest& plan) {
   const auto set = [&plan](int stages) {
     if (stages > 1) plan.virtual_stages = stages;
@@ -285,7 +288,7 @@ void read_virtual_stages(Options& options, int layers, PlanRequest& plan) {
   set(static_cast<int>(layers / chunks));
 }
 
-// Layers of every chunk, where the embedding or the loss stands for one.
+// The layers of every chunk if the embedding or the loss counts as one.
 std::vector<int> read_counted(Options& options, int layers, const PlanRequest& plan) {
   const int first = counted_first(options);
   const int last = counted_last(options);
@@ -312,7 +315,7 @@ std::vector<int> refuse_ends(Options& options, bool first, std::string_view allo
   return {};
 }
 
-// Layers of every stage, from those of the first and the last.
+// The layers of every stage, given those of the first or the last.
 std::vector<int> read_ends(Options& options, int layers, const PlanRequest& plan) {
   const auto first = options.count("decoder_first_pipeline_num_layers", 1);
   const auto last = options.count("decoder_last_pipeline_num_layers", 1);
@@ -335,8 +338,8 @@ std::vector<int> read_ends(Options& options, int layers, const PlanRequest& plan
   return stages;
 }
 
-// Layers of every chunk: from a layout, which says the chunks of a stage too, from the first and
-// last stage's, or from what counts as a layer.
+// The layers of every chunk: from a layout, which also gives the chunks of a stage, else from the
+// layers of the first and last stage, else from what counts as a layer.
 std::vector<int> read_layers(Options& options, const Transformer& model, PlanRequest& plan) {
   const std::string layout = options.text("pipeline_model_parallel_layout");
   if (layout.empty()) return read_ends(options, model.layers, plan);
@@ -433,7 +436,7 @@ void read_plan(Options& options, const Transformer& model, ScenarioDraft& draft)
   refuse_narrow_states(options);
 }
 
-// Optimizer instances divide the ranks that hold the same parameters.
+// Optimizer instances split the ranks that hold the same parameters into sharding groups.
 void read_sharding(Options& options, const ImportSettings& settings, ScenarioDraft& draft) {
   const int instances = options.degree("num_distributed_optimizer_instances");
   if (instances == 1) return;

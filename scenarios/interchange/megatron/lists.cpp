@@ -92,12 +92,12 @@ class ListParser {
 
   std::string_view text_;
   std::size_t at_ = 0;
-  std::size_t repeated_ = 0;  // entries that repetitions made, those that were dropped again too
+  std::size_t repeated_ = 0;  // entries that repetitions made, even if dropped again
 };
 
 std::optional<std::string> written_out(std::string_view text);
 
-// A letter, or what a parenthesis holds; `text` goes on behind it.
+// Takes a letter, or the contents of a parenthesis, off `text`.
 std::optional<std::string> take_unit(std::string_view& text) {
   const char first = text.front();
   text.remove_prefix(1);
@@ -109,7 +109,7 @@ std::optional<std::string> take_unit(std::string_view& text) {
   return written_out(inside);
 }
 
-// The "*3" behind a unit; 1 where there is none.
+// Takes the "*3" after a unit off `text`; 1 if there is none.
 std::optional<std::size_t> take_times(std::string_view& text) {
   std::size_t times = 1;
   if (!text.starts_with('*')) return times;
@@ -120,7 +120,7 @@ std::optional<std::size_t> take_times(std::string_view& text) {
   return times;
 }
 
-// "(ab|c)*3" and "x*3" written out, as Megatron-LM's two substitutions do.
+// Writes out "(ab|c)*3" and "x*3", as Megatron-LM's two substitutions do.
 std::optional<std::string> written_out(std::string_view text) {
   std::string out;
   while (!text.empty()) {

@@ -15,7 +15,7 @@ struct BinaryOperator {
   std::string_view sign;
   int rank;  // a higher one binds first
 };
-// A sign comes before its beginnings.
+// An operator stands before those that are a beginning of it.
 constexpr auto kBinaryOperators = std::to_array<BinaryOperator>({{"||", 1},
                                                                  {"&&", 2},
                                                                  {"==", 3},

@@ -139,7 +139,7 @@ class Condition {
 
   std::span<const ShellToken> tokens_;
   std::size_t at_ = 0;
-  const char* bracket_ = nullptr;  // what closes the one that is open
+  const char* bracket_ = nullptr;  // what closes the open bracket; null: none is open
   int depth_ = 0;
   bool decided_ = true;
 };

@@ -17,7 +17,7 @@ constexpr std::size_t kMostBytes = std::size_t{1} << 24;  // of words and elemen
 constexpr std::size_t kBytesOfAWord = 64;                 // beside its text
 constexpr std::size_t kDeepestBlocks = 256;
 
-// Splits at blanks and at what stood for them.
+// Splits a text at the given characters.
 std::vector<std::string> pieces_of(std::string_view text, std::string_view ends) {
   std::vector<std::string> pieces;
   while (!text.empty()) {
@@ -61,9 +61,9 @@ class Script {
   struct Block {
     enum class Kind { conditional, choice, loop };
     Kind kind = Kind::loop;
-    bool around = true;  // whether what is around it counts
-    bool taken = false;  // a branch was
-    bool live = true;    // the branch that is open
+    bool around = true;  // whether the code around the block is live
+    bool taken = false;  // a branch was taken
+    bool live = true;    // whether the current branch is live
     std::string subject;
   };
 
@@ -96,7 +96,7 @@ class Script {
     return next_case ? read_pattern() : Expected<void>{};
   }
 
-  // Whether the word was one of the language.
+  // Handles a reserved word; false: the word is none.
   Expected<bool> take_reserved(const ShellToken& token) {
     const std::string& word = token.text;
     Expected<void> done;
@@ -151,7 +151,7 @@ class Script {
     block.taken = block.taken || holds;
   }
 
-  // Up to a word where a command may begin, and after it.
+  // The tokens up to the word `end` where a command may begin; takes that, too.
   Expected<std::vector<ShellToken>> tokens_until(std::string_view end, std::size_t line) {
     std::vector<ShellToken> tokens;
     bool first = true;
@@ -176,7 +176,7 @@ class Script {
     return decide(*tokens, line, blocks_.back().around && !blocks_.back().taken);
   }
 
-  // `asked`: the answer matters.
+  // Whether a condition holds. `asked`: the answer matters, so an assumption is noted.
   bool decide(const std::vector<ShellToken>& tokens, std::size_t line, bool asked) {
     const ShellCondition condition = shell_condition(tokens);
     if (!condition.decided && asked) {
@@ -186,7 +186,7 @@ class Script {
     return condition.decided && condition.holds;
   }
 
-  // [ … ] && what follows.
+  // A test: [ … ] && what follows.
   Expected<void> take_test(const ShellToken& bracket) {
     std::vector<ShellToken> tokens = {bracket};
     const std::string_view end = bracket.text == "[" ? "]" : bracket.text == "[[" ? "]]" : "";
@@ -212,7 +212,7 @@ class Script {
     return in ? read_pattern() : tl::unexpected(in.error());
   }
 
-  // a | b )
+  // The pattern of a case: a | b )
   Expected<void> read_pattern() {
     bool holds = false;
     while (true) {
@@ -231,7 +231,7 @@ class Script {
     return {};
   }
 
-  // Of what a loop counts nothing is known.
+  // Begins a loop. Its counter becomes unknown.
   Expected<void> begin_loop(std::size_t line) {
     const bool around = live();
     auto head = tokens_until("do", line);
@@ -283,14 +283,14 @@ class Script {
     return {};
   }
 
-  // The elements of an array that the word is, else the words in it.
+  // Adds the elements of the array that the word is, else the words in it.
   void add_pieces(ShellToken token, std::string_view ends, std::vector<ShellToken>& words) {
     const auto array = variables_.arrays.find(token.array);
     if (!token.array.empty() && array != variables_.arrays.end()) {
       for (const ShellToken& element : array->second) {
         if (token.quoted) {
           add(element, words);
-        } else {  // a shell splits what stands without quotes, elements of arrays too
+        } else {  // without quotes a shell also splits elements of arrays
           add_all(element.text, kAllEnds, element.line, words);
         }
       }
@@ -308,7 +308,7 @@ class Script {
     }
   }
 
-  // What is too much is not copied any more, and refused.
+  // Beyond the limit nothing more is copied, and the file is refused later.
   void add(ShellToken word, std::vector<ShellToken>& words) {
     if (bytes_ > kMostBytes) return;
     bytes_ += word.text.size() + kBytesOfAWord;
@@ -331,13 +331,13 @@ class Script {
     }
   }
 
-  // A command in quotes comes next: `bash -lc "…"`, `eval "…"`.
+  // Whether a quoted command comes next: `bash -lc "…"`, `eval "…"`.
   static bool takes_command(std::string_view word) {
     return word == "eval" ||
            (word.starts_with("-") && !word.starts_with("--") && word.ends_with("c"));
   }
 
-  // A file of nothing but variables and arrays, which another one uses.
+  // Takes options from unused variables and arrays: the file only defines them for another script.
   void take_unused() {
     for (const auto& [name, elements] : variables_.arrays) {
       for (const ShellToken& element : elements) {
@@ -363,12 +363,12 @@ class Script {
   ShellTokens tokens_;
   ShellCommands commands_;
   std::vector<Block> blocks_;
-  std::string previous_;       // word
+  std::string previous_;       // the word before
   std::size_t bytes_ = 0;      // copied into words and arrays
   bool first_ = true;          // a command may begin
-  bool begins_ = false;        // the next word does, after more than the end of a line
-  bool skips_ = false;         // after `[ … ] &&`
-  std::optional<bool> value_;  // of the test before `&&`
+  bool begins_ = false;        // the next word begins a command, after `;`, `|` or `&`
+  bool skips_ = false;         // skipping, after a test that decides `&&` or `||`
+  std::optional<bool> value_;  // result of the test before `&&` or `||`
 };
 
 }  // namespace

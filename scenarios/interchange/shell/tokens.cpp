@@ -12,17 +12,17 @@ namespace trainyard {
 namespace {
 
 constexpr std::size_t kLongestWord = std::size_t{1} << 16;
-constexpr std::size_t kMostExpanded = std::size_t{1} << 24;  // bytes that variables stand for
+constexpr std::size_t kMostExpanded = std::size_t{1} << 24;  // bytes that variables may expand to
 constexpr int kDeepestExpansion = 32;
 constexpr std::string_view kBlanks = " \t\r";
 constexpr std::string_view kEnds = " \t\r\n;&|()<>";
-// The longest first.
+// Longest first.
 constexpr auto kSigns = std::to_array<std::string_view>(
     {"<<<", "<<-", "<<", ";;", "&&", "||", "\n", ";", "&", "|", "(", ")", "<", ">"});
 
 bool is_one_of(char c, std::string_view set) { return set.find(c) != std::string_view::npos; }
 
-// A variable's name, or what stands for the script's own arguments: 1, @, *.
+// The name of a variable, or of the script's own arguments: 1, @, *.
 std::string_view parameter_name(std::string_view text) {
   const std::string_view name = shell_name(text);
   if (!name.empty() || text.empty()) return name;
@@ -30,7 +30,7 @@ std::string_view parameter_name(std::string_view text) {
   return text.substr(0, std::min(text.find_first_not_of("0123456789"), text.size()));
 }
 
-// What the file does not set, as it is written: $1, ${NAME}.
+// Whether the text is a variable that the file does not set, as written: $1, ${NAME}.
 bool is_unset_parameter(std::string_view text) {
   if (!text.starts_with('$')) return false;
   text.remove_prefix(1);
@@ -38,7 +38,7 @@ bool is_unset_parameter(std::string_view text) {
   return !text.empty() && parameter_name(text) == text;
 }
 
-// The array that a word as a whole stands for: "${NAME[@]}", with quotes or without.
+// The array that a whole word stands for: "${NAME[@]}", with quotes or without.
 std::string whole_array(std::string_view word) {
   if (word.size() > 1 && word.front() == '"' && word.back() == '"') {
     word = word.substr(1, word.size() - 2);
@@ -92,7 +92,7 @@ void ShellTokens::skip_blanks() {
   }
 }
 
-// The lines up to those that say no more than the delimiters.
+// Skips the here-documents: all lines up to one that is just the delimiter, for each delimiter.
 void ShellTokens::skip_here_documents() {
   for (const std::string& delimiter : std::exchange(here_documents_, {})) {
     while (!at_end()) {
@@ -192,7 +192,7 @@ Expected<void> ShellTokens::read_double_quoted(ShellToken& word) {
   return end_quote(begin);
 }
 
-// What a command would say, as it is written.
+// Reads a command substitution, which stays as written.
 Expected<void> ShellTokens::read_backquoted(ShellToken& word) {
   const std::size_t begin = line_;
   for (word.text += take(); !at_end() && text_[at_] != '`';) word.text += take();
@@ -206,7 +206,7 @@ Expected<void> ShellTokens::end_quote(std::size_t begin) {
   return {};
 }
 
-// From an opening bracket to the one that closes it, both with it.
+// The text from an opening bracket to its closing one, both included.
 std::string_view ShellTokens::bracket(char open, char close) {
   const std::size_t begin = at_;
   int depth = 0;
@@ -234,13 +234,13 @@ void ShellTokens::read_expansion(std::string& word, bool quoted) {
   }
   const std::string_view rest = text_.substr(at_);
   std::string_view name = shell_name(rest);
-  if (name.empty()) name = parameter_name(rest.substr(0, 1));  // $12 is $1 and a 2
+  if (name.empty()) name = parameter_name(rest.substr(0, 1));  // $12 is $1 followed by a 2
   at_ += name.size();
   const std::string_view whole = text_.substr(begin, at_ - begin);
   append(word, name.empty() ? std::string(whole) : value_of_name(name, whole), quoted);
 }
 
-// A word that is too long already is refused at its end, and grows no more.
+// A word that is already too long grows no more; it is refused at its end.
 void ShellTokens::append(std::string& word, std::string_view value, bool quoted) {
   if (word.size() > kLongestWord) return;
   expanded_ += value.size();
@@ -263,8 +263,8 @@ std::string ShellTokens::joined(const std::vector<ShellToken>& elements) {
   return text;
 }
 
-// NAME, NAME[@], NAME:-default, NAME-default, NAME:=default. A variable that holds what is not set
-// is empty.
+// The value of NAME, NAME[@], NAME:-default, NAME-default or NAME:=default. A variable whose value
+// is an unset variable counts as empty.
 std::string ShellTokens::value_of_braces(std::string_view inside, std::string_view whole) {
   const std::string_view name = parameter_name(inside);
   std::string_view rest = inside.substr(name.size());
@@ -294,7 +294,7 @@ std::string ShellTokens::value_of_arithmetic(std::string_view inside, std::strin
   return value ? fmt::format("{}", *value) : std::string(whole);
 }
 
-// A default or an expression: words of its own, with variables and quotes.
+// Expands a default or an expression, which may have variables and quotes of its own.
 std::string ShellTokens::expanded(std::string_view text) {
   if (depth_ >= kDeepestExpansion || expanded_ > kMostExpanded) return std::string(text);
   const ForeignFile part{file_.name, file_.stem, std::string(text)};

@@ -50,7 +50,8 @@ void check_pipeline(const Plan& plan, int layers, Refusals& refusals) {
   if (plan.pipeline_parallel == 1 || plan.passes) return;
   refuse_names(refusals, "/plan/schedule", plan.schedule->name,
                {"1f1b", "gpipe", "interleaved-1f1b", "zb-v"});
-  const std::vector<int> chunks = chunks_of(plan, layers);  // the ends have embedding and head
+  // The first and last chunk have embedding and head.
+  const std::vector<int> chunks = chunks_of(plan, layers);
   if (std::find(chunks.begin() + 1, chunks.end() - 1, 0) != chunks.end() - 1) {
     refusals.add("/plan/layers_per_stage", "a chunk without layers", "one layer or more");
   }
@@ -84,9 +85,9 @@ void check_sharding(const Plan& plan, Refusals& refusals) {
   }
 }
 
-// torchtitan/distributed/parallel_dims.py: experts are spread over the ranks that shard, and with
-// expert_tensor_parallel 1 over those of tensor parallelism too; the group has whole context
-// groups.
+// torchtitan/distributed/parallel_dims.py: experts are spread over the ranks that shard and, with
+// expert_tensor_parallel 1, over the tensor-parallel ranks too; their group consists of whole
+// context groups.
 void check_experts(const Plan& plan, bool experts, Refusals& refusals) {
   if (!experts) return;
   const bool cut = plan.expert_tensor_parallel == plan.tensor_parallel;
@@ -108,8 +109,8 @@ void check_experts(const Plan& plan, bool experts, Refusals& refusals) {
 
 bool compiles(const Training& training) { return training.stack.name != "torchtitan-eager"; }
 
-// What torchtitan asks of 8 bits and of the exchange beside products, at its start:
-// distributed/tensor_parallel.py and components/quantization/.
+// Checks what torchtitan requires at its start for 8 bits and for exchanges of tensor parallelism
+// beside GEMMs: distributed/tensor_parallel.py and components/quantization/.
 void check_compiled(const Scenario& scenario, const Plan& plan, Refusals& refusals) {
   const Training& training = scenario.job.training;
   const std::string_view precision = training.precision.name;
@@ -214,7 +215,7 @@ Json parallelism_section(const Scenario& scenario, const Plan& plan) {
   return section;
 }
 
-// Linear layers and experts have converters of their own, and experts are named.
+// Linear layers and experts have different converters, and the experts' one needs their names.
 void add_precision(const Scenario& scenario, Json& config) {
   const std::string_view precision = scenario.job.training.precision.name;
   if (precision != "fp8" && precision != "mxfp8") return;

@@ -43,7 +43,7 @@ constexpr auto kNeutralTorchtitanKeys =
 struct EarlierName {
   std::string_view earlier, name;
 };
-// Where the parallelism stood before [parallelism] was there (early 2025).
+// Where files had the parallelism before the section [parallelism] existed (early 2025).
 constexpr auto kEarlierNames = std::to_array<EarlierName>(
     {{"training.batch_size", "training.local_batch_size"},
      {"training.data_parallel_degree", "parallelism.data_parallel_shard_degree"},
@@ -60,8 +60,8 @@ constexpr auto kEarlierNames = std::to_array<EarlierName>(
      {"experimental.pipeline_parallel_microbatches", "parallelism.pipeline_parallel_microbatches"},
      {"experimental.enable_async_tensor_parallel", "parallelism.enable_async_tensor_parallel"}});
 
-// Those files cut a local batch into as many passes as there are ranks in a pipeline, unless they
-// say how many.
+// Reads these names. Such files cut a local batch into as many passes as the pipeline has ranks,
+// unless they give a number.
 void read_earlier_names(Options& options, ScenarioDraft& draft) {
   constexpr std::string_view kPasses = "parallelism.pipeline_parallel_microbatches";
   const std::string ranks = options.text("experimental.pipeline_parallel_degree");
@@ -98,7 +98,8 @@ std::string torchtitan_precision(Options& options) {
   constexpr auto kReduced = std::to_array<std::string_view>({"float32"});
   options.choice("training.mixed_precision_reduce", kReduced, "float32");
   std::string precision = half ? "bf16" : "fp32";
-  if (options.flag("float8.enable_float8_linear")) precision = "fp8";  // before the converters
+  // A key from before the converters.
+  if (options.flag("float8.enable_float8_linear")) precision = "fp8";
   for (const std::string& converter : options.words("model.converters")) {
     if (converter == "float8" || converter.ends_with(".float8")) precision = "fp8";
     if (converter == "mx" || converter.ends_with(".mx")) precision = "mxfp8";
@@ -120,7 +121,8 @@ void read_torchtitan_training(Options& options, ScenarioDraft& draft) {
   training["stack"] = compiled ? "torchtitan" : "torchtitan-eager";
 }
 
-// torchtitan quantises linear layers and experts by converters of their own; a recipe has both.
+// Notes what a precision recipe assumes: torchtitan has separate converters for linear layers and
+// experts, while a recipe has both.
 void note_precision(Options& options, bool experts, ScenarioDraft& draft) {
   const std::vector<std::string> converters = options.words("model.converters");
   const auto named = [&](std::string_view beginning) {
@@ -166,7 +168,7 @@ void read_torchtitan_context(Options& options, PlanRequest& plan) {
 constexpr std::string_view kModules = "parallelism.module_fqns_per_model_part";
 constexpr std::string_view kSplitPoints = "parallelism.pipeline_parallel_split_points";  // of 0.1
 
-// Chunks from the layers that begin them: "layers.4".
+// The layers of chunks, given the layers that begin them: "layers.4".
 std::vector<int> layers_of_points(Options& options, int layers) {
   std::vector<int> sizes;
   int before = 0;
@@ -188,13 +190,14 @@ std::vector<int> layers_of_points(Options& options, int layers) {
 
 struct NamedSchedule {
   std::string_view theirs, ours;
-  int chunks = 1;  // unless the file says another number
+  int chunks = 1;  // default number of chunks
 };
 constexpr std::array kSchedules = {NamedSchedule{"1F1B", "1f1b"}, NamedSchedule{"GPipe", "gpipe"},
                                    NamedSchedule{"Interleaved1F1B", "interleaved-1f1b", 2},
                                    NamedSchedule{"ZBVZeroBubble", "zb-v", 2}};
 
-// The modules of all chunks, one after the other; a word that is no module where they are no lists.
+// The modules of all chunks, one after the other; contains a word that is no module if `parts` is
+// not a list of lists.
 std::vector<std::string> modules_of(const Json& parts, std::vector<std::size_t>& sizes) {
   std::vector<std::string> modules;
   for (const Json& part : parts.is_array() ? parts : Json::array({0})) {
@@ -215,7 +218,7 @@ std::vector<std::string> modules_of_network(int layers) {
   return modules;
 }
 
-// Chunks by their modules: the embedding, the layers, the norm and the head, each in one of them.
+// The layers of chunks, given their modules: embedding, layers, norm and head, each in one chunk.
 std::vector<int> layers_of_modules(Options& options, const Json& tree, int layers) {
   if (!options.has(kModules)) return {};
   const auto section = tree.find("parallelism");
@@ -241,8 +244,8 @@ std::vector<int> layers_of_modules(Options& options, const Json& tree, int layer
 }
 
 // distributed/pipeline_parallel.py, generate_llm_fqn_per_model_part: the embedding counts as
-// `first` layers and the head as `last`, and what is left over goes to the first chunks. Nothing:
-// a chunk would have less than that.
+// `first` layers and the head as `last`; remaining layers go to the first chunks. None: a chunk
+// would have fewer layers than that.
 std::vector<int> layers_by_torchtitan(int layers, int chunks, int first, int last) {
   const int all = layers + first + last;
   const int each = all / chunks;
@@ -339,7 +342,8 @@ void read_recompute(Options& options, int layers, ScenarioDraft& draft) {
       fmt::format("recompute: {} layers of a stage, every {}th", recompute.full_layers, every));
 }
 
-// With a pipeline the local batch is cut into passes of a size, or, in earlier files, into so many.
+// The sequences of a pass. With a pipeline the local batch is cut into passes of a given size or,
+// in earlier files, into a given number of passes.
 int read_pass(Options& options, int local) {
   const int size = options.degree("parallelism.pipeline_parallel_microbatch_size");
   constexpr std::string_view kPasses = "parallelism.pipeline_parallel_microbatches";
@@ -352,7 +356,7 @@ int read_pass(Options& options, int local) {
   return static_cast<int>(local / *passes);
 }
 
-// Without a pipeline a pass takes the local batch.
+// Reads the batch. Without a pipeline, a pass takes the whole local batch.
 void read_batch(Options& options, ScenarioDraft& draft) {
   PlanRequest& plan = draft.plan;
   const int local = options.degree("training.local_batch_size", 8);
