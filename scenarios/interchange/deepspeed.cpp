@@ -252,8 +252,8 @@ Json config_of(const Scenario& scenario, const Plan& plan) {
       {"fp16", {{"enabled", training.precision.name == "fp16"}}}};
   if (plan.tensor_parallel > 1) {
     config["tensor_parallel"] = {{"autotp_size", plan.tensor_parallel}};
-    // DeepSpeed compares it with the micro-batches of all ranks, also of tensor-parallel ones.
   } else {
+    // DeepSpeed compares it with the micro-batches of all ranks, also of tensor-parallel ones.
     config["train_batch_size"] = training.global_batch;
   }
   if (plan.context_parallel > 1) config["sequence_parallel_size"] = plan.context_parallel;

@@ -247,7 +247,7 @@ Expected<Suggestion> suggested_by(const ForeignFile& file, const Accelerator& gp
 
 // The size of the largest set of GPUs that NVLinks join, over other GPUs or switches.
 int largest_island(const Machine& machine) {
-  std::map<std::string_view, std::size_t> places;  // of bus ids
+  std::map<std::string_view, std::size_t> places;  // number of each bus id
   const auto place_of = [&](std::string_view bus_id) {
     return places.try_emplace(bus_id, places.size()).first->second;
   };
