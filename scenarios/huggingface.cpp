@@ -27,14 +27,14 @@ using KeyNames = HuggingFaceConfig::Keys;
 
 constexpr Architecture kLlamaLike{};
 
-// Largest values as in a model document.
+// The largest values, as in a model document.
 constexpr double kMostLayers = 1e5;
 constexpr double kMostVocabulary = 1e8;
 
-// The model_type, but for configs that are known by their class.
+// The model_type; some configs are recognised by their class instead.
 std::string type_of(HuggingFaceConfig& config) {
   std::string type = config.text("model_type");
-  // The first ChatGLM, which shares no more than the name with the later ones.
+  // The first ChatGLM has only its name in common with the later ones.
   if (type == "chatglm" && config.flag({"position_encoding_2d"}, false)) return "chatglm-6b";
   const std::string_view later = type_of_class(type);
   if (!later.empty()) return std::string(later);
@@ -72,7 +72,7 @@ void refuse_other_networks(HuggingFaceConfig& config) {
   if (type == "doge" && config.flag({"is_moe"}, false)) {
     return refuse_network(config, "experts of one neuron each");
   }
-  // A list of layer types says more than a family's keys: all of its layers may be attention.
+  // A list of layer types overrides a family's keys: all of its layers may be attention.
   const bool has_layer_types = config.has("layer_types");
   const Architecture* family = find_architecture(type);
   if (family != nullptr && family->recurrent && !has_layer_types) {
@@ -91,7 +91,7 @@ void refuse_other_networks(HuggingFaceConfig& config) {
   }
 }
 
-// What the config calls the width of the MLP is that of gate and up together.
+// Whether the config's width of the MLP is that of gate and up projection together.
 bool holds_gate_and_up(const Architecture& architecture) {
   return architecture.type == "qwen" || architecture.type == "molmo" ||
          architecture.type == "hf_olmo";
@@ -112,7 +112,7 @@ void read_ffn(Reading& reading) {
                             "d_ff",
                             "dff",
                             "dim_ff"};
-  const KeyNames of_llama4 = {"intermediate_size_mlp"};  // the other is of its experts
+  const KeyNames of_llama4 = {"intermediate_size_mlp"};  // the other key is for its experts
   const bool llama4 = reading.architecture.type == "llama4_text";
   const auto& keys = llama4 ? of_llama4 : general;
   model.ffn_size = config.count(keys, 0);
@@ -157,7 +157,7 @@ void read_shared_experts(Reading& reading) {
   }
 }
 
-// Llama 4: its list says which layers have experts, else its step, where 0 is none of them.
+// Llama 4: whether its list of layers with experts is empty or, without a list, its step is 0.
 bool has_no_moe_layers(HuggingFaceConfig& config) {
   const Json* layers = config.list("moe_layers");
   if (layers != nullptr) return layers->empty();
@@ -169,7 +169,7 @@ int read_expert_count(Reading& reading) {
   const KeyNames keys = {"num_local_experts", "n_routed_experts", "num_experts", "moe_num_experts",
                          "moe_num_primary_experts"};
   HuggingFaceConfig& config = reading.config;
-  // Some configs name experts all the same (Doge's; with is_moe it is refused).
+  // Some configs have the key without using experts (Doge's; with is_moe it is refused).
   const std::string_view type = reading.architecture.type;
   const bool off = type == "doge" || config.says_false({"use_moe", "is_moe", "enable_moe"}) ||
                    (type == "llama4_text" && has_no_moe_layers(config));
@@ -186,7 +186,7 @@ void read_experts(Reading& reading) {
   Transformer& model = reading.model;
   const Architecture& architecture = reading.architecture;
   model.experts = read_expert_count(reading);
-  if (model.experts <= 1) {  // one alone is an MLP (Hunyuan's dense networks)
+  if (model.experts <= 1) {  // a single expert is an MLP (Hunyuan's dense networks)
     model.experts = 0;
     if (architecture.type == "granitemoehybrid") {
       model.ffn_size = config.count({"shared_intermediate_size"}, model.ffn_size);
@@ -218,8 +218,8 @@ void read_experts(Reading& reading) {
   read_moe_layers(config, architecture, model);
 }
 
-// Of a family that is not known, what else tells its norm and its MLP: squared ReLU has no gate (So
-// et al. 2021), nor has what GPT-2 has, GELU behind LayerNorm.
+// Further hints on norm and MLP if the family is not known: squared ReLU has no gate (So et al.
+// 2021), nor has GELU with LayerNorm, as in GPT-2.
 void read_hints(Reading& reading) {
   HuggingFaceConfig& config = reading.config;
   const std::string activation =
@@ -273,7 +273,7 @@ void read_sizes(Reading& reading) {
   model.vocabulary = read_size(reading, {"vocab_size", "padded_vocab_size"},
                                &ClassSizes::vocabulary, kMostVocabulary);
   const std::string_view type = reading.architecture.type;
-  if (type == "molmo" || type == "hf_olmo") {  // whose table has rows beyond the tokenizer's
+  if (type == "molmo" || type == "hf_olmo") {  // their embedding has more rows than the tokenizer
     model.vocabulary = reading.config.count({"embedding_size"}, model.vocabulary, kMostVocabulary);
   }
   const int width = reading.config.small_count({"word_embed_proj_dim"}, model.hidden_size);
@@ -285,7 +285,7 @@ void read_decoder(Reading& reading, bool tied) {
   Transformer& model = reading.model;
   const Architecture& architecture = reading.architecture;
   read_sizes(reading);
-  if (config.error()) return;  // the lists below are as long as the network has layers
+  if (config.error()) return;  // the lists below need the number of layers
   refuse_other_layers(config, model.layers);
   const bool mpt_glu = architecture.type == "mpt" && config.text("ffn_type") == "mptglu";
   model.gated_mlp = !architecture.plain_mlp || mpt_glu;
@@ -301,7 +301,8 @@ void read_decoder(Reading& reading, bool tied) {
   if (!is_known_family(reading)) refuse_unread_layers(config, reading.experts);
 }
 
-// Published counts of a network are without it, and what is trained further is, too.
+// Notes what multi-token prediction would add. Published parameter counts are without it, and it is
+// usually left out in further training.
 void say_what_mtp_adds(Reading& reading) {
   const int layers = reading.config.small_count({"num_nextn_predict_layers", "num_mtp_modules"}, 0);
   if (layers == 0 || reading.config.error()) return;
@@ -320,7 +321,7 @@ std::string_view biases_taken(const Reading& reading) {
   return biases.qkv || biases.output || biases.mlp ? "some biases" : "no biases";
 }
 
-// Before all else that is assumed of the tower.
+// Notes, before the other assumptions about the tower, as what an unknown network is taken.
 void say_what_is_taken(Reading& reading) {
   HuggingFaceConfig& config = reading.config;
   const Transformer& model = reading.model;
@@ -363,7 +364,7 @@ void say_what_is_assumed(Reading& reading) {
   if (!reading.architecture.note.empty()) {
     config.assume(std::string(reading.architecture.note));
   }
-  if (!is_known_family(reading)) say_what_is_taken(reading);  // all that is read is read
+  if (!is_known_family(reading)) say_what_is_taken(reading);  // last, when everything has been read
 }
 
 std::string share_of(double part, double whole) {
@@ -383,14 +384,14 @@ void say_what_differs(Reading& reading) {
   }
 }
 
-// "llama-3.1-8b" of llama-3.1-8b/config.json and of llama-3.1-8b.config.json.
+// The network's name: "llama-3.1-8b" for llama-3.1-8b/config.json and llama-3.1-8b.config.json.
 std::string name_of(const std::filesystem::path& file) {
   if (file.filename() == "config.json") return file.parent_path().filename().string();
   const std::filesystem::path stem = file.stem();
   return stem.extension() == ".config" ? stem.stem().string() : stem.string();
 }
 
-// MPT and DBRX say some of their sizes in parts of the config.
+// MPT and DBRX have some of their sizes in parts of the config.
 Json flattened(const Json& config) {
   Json flat = config;
   for (const char* part : {"attn_config", "ffn_config"}) {
@@ -404,7 +405,7 @@ Json flattened(const Json& config) {
   return flat;
 }
 
-// The part of a multi-modal config that is the decoder of text, and where it stands.
+// The part of a multi-modal config that describes the text decoder, and its place.
 struct Tower {
   const Json* json;
   Place place;
@@ -435,8 +436,7 @@ Expected<ImportedModel> read_config(const OpenDocument& document) {
   if (nested) config.assume("only the text tower is planned and counted");
   refuse_other_networks(config);
   const Architecture& architecture = architecture_of(config);
-  // Of a class that is not known: PretrainedConfig's default is true, and what differs from it is
-  // always written.
+  // For an unknown class: PretrainedConfig's default is true, and other values are always written.
   const bool by_class = architecture.type.empty() || architecture.tied;
   const KeyNames tying = {"tie_word_embeddings", "weight_tying"};
   const bool tied = config.flag(tying, whole.flag(tying, by_class));

@@ -37,7 +37,7 @@ constexpr Beyond kDynamicMask{
     }};
 
 constexpr std::array kArchitectures = {
-    // Llama and what is built like it
+    // Llama and similar networks
     Architecture{.type = "llama", .sizes = {32, 4096, 32, 0, 0, 11008, 32000}},
     Architecture{.type = "mistral", .window = 4096, .sizes = {32, 4096, 32, 8, 0, 14336, 32000}},
     Architecture{.type = "ministral", .window = 4096, .sizes = {32, 4096, 32, 8, 0, 14336, 32000}},
@@ -155,7 +155,7 @@ constexpr std::array kArchitectures = {
                  .full_attention_every = 6,
                  .sizes = {26, 2304, 8, 4, 256, 9216, 262208}},
 
-    // GPT and what is built like it: LayerNorm, one up projection
+    // GPT and similar networks: LayerNorm, one up projection
     Architecture{.type = "gpt2",
                  .norm = NormWeights::layer,
                  .plain_mlp = true,

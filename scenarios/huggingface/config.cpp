@@ -10,7 +10,7 @@
 namespace trainyard {
 namespace {
 
-// Keys whose value some configs give layer by layer (Hunyuan's, ERNIE's).
+// Keys whose values some configs (Hunyuan's, ERNIE's) give layer by layer.
 constexpr auto kByLayer = std::to_array<std::string_view>(
     {"num_experts", "moe_num_experts", "moe_topk", "num_shared_expert", "moe_intermediate_size",
      "intermediate_size", "num_key_value_heads"});

@@ -51,7 +51,7 @@ void add_head_norms(const Transformer& model, HeadNorm norm, Differences& differ
                   (head_norm_parameters(model, norm) - planned) * model.layers);
 }
 
-// Under latent attention `attention_bias` is that of the down-projections and of the output.
+// With latent attention, `attention_bias` is for the down-projections and the output projection.
 double attention_bias_parameters(const Transformer& model, const LinearBiases& biases) {
   const double h = model.hidden_size;
   const double output = biases.output ? h : 0;
@@ -69,7 +69,7 @@ void add_biases(const Transformer& model, const LinearBiases& biases, Difference
   const double up = (model.gated_mlp ? 2.0 : 1.0) * static_cast<double>(model.ffn_size);
   const int dense = model.layers - moe_layer_count(model);
   differences.add("biases of the MLP", (up + model.hidden_size) * dense);
-  // Of gpt-oss without those of attention; the router has them too.
+  // For gpt-oss, without the biases of attention; the router has biases, too.
   const double expert_up =
       (model.gated_mlp ? 2.0 : 1.0) * static_cast<double>(model.expert_ffn_size);
   differences.add("biases of the experts",

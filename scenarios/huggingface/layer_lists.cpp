@@ -10,12 +10,12 @@
 namespace trainyard {
 namespace {
 
-// One entry a layer: it attends in full, or it has experts.
+// One entry for each layer: whether it attends in full, or has experts.
 using Marks = std::vector<bool>;
 
 int marked(const Marks& marks) { return static_cast<int>(std::ranges::count(marks, true)); }
 
-// What `layer_types` may name.
+// The entries that `layer_types` may have.
 constexpr auto kSoftmaxLayers = std::to_array<std::string_view>(
     {"full_attention", "attention", "indexed_attention", "sliding_attention", "chunked_attention"});
 
@@ -29,7 +29,7 @@ bool is_softmax(const Json& type) {
              kSoftmaxLayers.end();
 }
 
-// A list of `off` and `on`, whatever a config calls them: the layers that are on.
+// The layers that are on, from a list of `off` and `on`, whatever the config calls these.
 std::optional<Marks> marks_by_list(HuggingFaceConfig& config, std::string_view key, int layers,
                                    const Json& off, const Json& on) {
   const Json* list = config.layer_list(key, layers);
@@ -59,7 +59,7 @@ std::optional<Marks> full_by_layer_types(HuggingFaceConfig& config, int layers) 
   return full;
 }
 
-// EXAONE 4: "LLLG", the pattern that repeats.
+// EXAONE 4: a pattern that repeats, such as "LLLG".
 std::optional<Marks> full_by_letters(HuggingFaceConfig& config, int layers) {
   const Json* pattern = config.find({"sliding_window_pattern"});
   if (pattern == nullptr || !pattern->is_string()) return std::nullopt;
@@ -76,7 +76,7 @@ std::optional<Marks> full_by_letters(HuggingFaceConfig& config, int layers) {
   return full;
 }
 
-// Qwen 2: the layers from `max_window_layers` have the window.
+// Qwen 2: layers from number `max_window_layers` on have the window.
 std::optional<Marks> full_by_first_layers(HuggingFaceConfig& config, int layers) {
   if (!config.has("max_window_layers")) return std::nullopt;
   const int first = config.small_count({"max_window_layers"}, 0);
@@ -85,7 +85,7 @@ std::optional<Marks> full_by_first_layers(HuggingFaceConfig& config, int layers)
   return full;
 }
 
-// Llama 4: the layers without rotary positions, by 0 in a list or each n-th, attend in full.
+// Llama 4: layers without rotary positions (0 in a list, or each n-th) attend in full.
 std::optional<Marks> full_without_positions(HuggingFaceConfig& config, int layers) {
   const Json* list = config.list("no_rope_layers");
   if (list != nullptr && !list->empty()) {
@@ -100,7 +100,7 @@ std::optional<Marks> full_without_positions(HuggingFaceConfig& config, int layer
   return full;
 }
 
-// GPT-Neo and CWM turn it round: each n-th layer, from the first, attends in full.
+// GPT-Neo and CWM: layers 0, n, 2n, … attend in full.
 std::optional<Marks> full_by_architecture(const Architecture& architecture, int layers) {
   if (architecture.type != "gpt_neo" && architecture.type != "cwm") return std::nullopt;
   Marks full;
@@ -110,7 +110,7 @@ std::optional<Marks> full_by_architecture(const Architecture& architecture, int 
   return full;
 }
 
-// SmallThinker: 1 has the window, by its class no layer.
+// SmallThinker: layers with a 1 have the window; by default no layer has.
 std::optional<Marks> full_by_layout(HuggingFaceConfig& config, int layers) {
   if (!config.has("sliding_window_layout")) return Marks(static_cast<std::size_t>(layers), true);
   std::optional<Marks> windowed = marks_by_list(config, "sliding_window_layout", layers, 0, 1);
@@ -118,7 +118,7 @@ std::optional<Marks> full_by_layout(HuggingFaceConfig& config, int layers) {
   return windowed;
 }
 
-// Those that attend in full, where the config or its family says it layer by layer.
+// The layers that attend in full, if the config or its family gives them layer by layer.
 std::optional<Marks> full_layers(HuggingFaceConfig& config, const Architecture& architecture,
                                  int layers) {
   auto full = full_by_layer_types(config, layers);
@@ -140,8 +140,8 @@ int layers_in_full(int layers, int leading, int every) {
   return leading + layers / every - leading / every;
 }
 
-// The shortest period that is no more than `count` layers, and the leading layers that are missing:
-// as many layers attend in full, if not the same.
+// Plans as many layers in full attention if not the same ones: the shortest period that gives at
+// most `count` layers, and as many leading layers as are missing.
 void use_as_many_full_layers(HuggingFaceConfig& config, int count, Transformer& model) {
   int every = 2, leading = 0;
   while (model.layers / every > count) ++every;
@@ -168,7 +168,7 @@ void use_full_layers(HuggingFaceConfig& config, const Marks& full, Transformer& 
   if (!attends_as(model, full)) use_as_many_full_layers(config, count, model);
 }
 
-// From layer `first`, those whose number, counted from `origin`, `every` divides.
+// The layers from `first` on whose number, counted from `origin`, is divisible by `every`.
 Marks moe_by_period(int layers, int first, int every, int origin = 1) {
   Marks moe;
   for (int layer = 0; layer < layers; ++layer) {
@@ -194,7 +194,7 @@ void mark(HuggingFaceConfig& config, std::string_view key, bool value, Marks& ma
 }
 
 Marks moe_layers(HuggingFaceConfig& config, const Architecture& architecture, int layers) {
-  // The first of these that is there says it.
+  // The first of these keys that is present decides.
   config.pass_over({"mlp_layer_types", "moe_layer_layout", "moe_layer_freq", "moe_layers",
                     "moe_layer_start_index", "moe_layer_num_skipped", "moe_layer_end_index",
                     "interleave_moe_layer_step", "moe_layer_interval", "moe_expert_interval",
@@ -238,7 +238,8 @@ bool reads_windows(const Architecture& architecture) {
          architecture.window_on_demand;
 }
 
-// Left over from a config of another family, as `sliding_window` of Mistral in one of Llama's.
+// Notes a window that is ignored: left over from another family's config, as Mistral's
+// `sliding_window` in one of Llama's.
 void say_window_is_ignored(HuggingFaceConfig& config, HuggingFaceConfig::Keys keys) {
   const Json* window = config.find(keys);
   if (window == nullptr || !says_something(*window)) return;

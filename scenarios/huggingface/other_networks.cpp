@@ -13,8 +13,8 @@ struct NetworkClass {
   std::string_view name;
   std::string_view type;
 };
-// xai-org/grok-2 says "git"; PowerInfer/SmallThinker-21BA3B-Instruct says nothing; Falcon's first
-// releases had names of their own.
+// xai-org/grok-2 has the model_type "git"; PowerInfer/SmallThinker-21BA3B-Instruct has none;
+// Falcon's first releases had other ones.
 constexpr auto kClasses = std::to_array<NetworkClass>({
     {"Grok1ForCausalLM", "grok-1"},
     {"SmallThinkerForCausalLM", "smallthinker"},
@@ -23,9 +23,9 @@ constexpr auto kClasses = std::to_array<NetworkClass>({
 });
 
 struct OtherNetwork {
-  std::string_view part;  // of the model_type
+  std::string_view part;  // part of the model_type
   std::string_view reason;
-  bool whole = false;  // too short to be looked for in longer names
+  bool whole = false;  // too short to be searched in longer names
 };
 constexpr std::string_view kEncoder = "an encoder, or encoder and decoder";
 constexpr std::string_view kUnlikeLayers = "layers of unlike sizes";
@@ -148,7 +148,7 @@ constexpr auto kForeignKeys = std::to_array<ForeignKey>({
     {"mamba_d_state", kRecurrent},
 });
 
-// Letters and digits, small.
+// The letters and digits of a name, in lower case.
 std::string letters_of(std::string_view name) {
   std::string letters;
   for (const char c : name) {

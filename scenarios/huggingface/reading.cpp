@@ -10,7 +10,7 @@
 namespace trainyard {
 namespace {
 
-// Families whose code asks no `attention_bias`.
+// Families whose code ignores `attention_bias`.
 constexpr auto kFixedBiases = std::to_array<std::string_view>(
     {"biogpt",     "bloom",         "codegen",      "cwm",
      "dbrx",       "ernie4_5",      "ernie4_5_moe", "exaone4",
@@ -22,7 +22,7 @@ constexpr auto kFixedBiases = std::to_array<std::string_view>(
      "qwen2_vl",   "qwen2_vl_text", "qwen2_5_vl",   "qwen2_5_vl_text",
      "stablelm",   "starcoder2",    "xglm"});
 
-// Those known whose code asks `mlp_bias`.
+// Known families whose code reads `mlp_bias`.
 constexpr auto kBiasedMlps = std::to_array<std::string_view>(
     {"arcee", "deepseek_v2", "doge", "granite", "helium", "hyperclovax", "jais2", "llama",
      "nemotron", "seed_oss", "smollm3"});
@@ -39,7 +39,7 @@ bool says_attention_bias(Reading& reading) {
   return !fixed && (said || reading.config.says_none({"attention_bias"}));
 }
 
-// One head of keys and values for all queries.
+// Whether all queries share one head of keys and values.
 bool is_multi_query(Reading& reading) {
   HuggingFaceConfig& config = reading.config;
   const std::string_view type = reading.architecture.type;
@@ -144,8 +144,8 @@ void read_attention(Reading& reading) {
   model.attention_sinks = architecture.sinks;
 }
 
-// `attention_bias` is of the projections of queries, keys and values and, in most families, of the
-// output; `use_bias` and its like are of every linear layer.
+// `attention_bias` is for the projections of queries, keys and values and, in most families, of the
+// output; `use_bias` and similar keys are for every linear layer.
 void read_biases(Reading& reading) {
   HuggingFaceConfig& config = reading.config;
   const Architecture& architecture = reading.architecture;

@@ -13,11 +13,11 @@
 namespace trainyard {
 namespace {
 
-// Whole words of a key's name, and what they tell of.
+// Whole words in a key's name, and what they tell of.
 struct Telling {
   std::string_view words;
   std::string_view means;
-  bool by_layer_types = false;  // of layers that `layer_types` would name
+  bool by_layer_types = false;  // about layers that `layer_types` would list
 };
 
 constexpr std::string_view kExperts = "experts";
@@ -50,7 +50,7 @@ constexpr auto kTellings = std::to_array<Telling>({
     {"cross_attention", kCross},
 });
 
-// What an expert key says of routing, training and kernels, which changes no layer's size.
+// Words of expert keys about routing, training and kernels, which change no layer's size.
 constexpr auto kOfRouting =
     std::to_array<std::string_view>({"act",         "activation", "assignment", "aux",
                                      "balance",     "balancing",  "bias",       "capacity",
@@ -66,7 +66,7 @@ constexpr auto kOfRouting =
                                      "scaling",     "score",      "scoring",    "softmax",
                                      "token",       "tokens",     "topk_method"});
 
-// Says no more than that there are experts.
+// Keys that say only that there are experts.
 constexpr auto kThereAreExperts =
     std::to_array<std::string_view>({"use_moe", "is_moe", "enable_moe", "use_mixed_mlp_moe"});
 
@@ -131,7 +131,7 @@ constexpr auto kOfNoLayer = std::to_array<std::string_view>({"id",
 
 bool is_of_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
-// `words` stands in the key between two of its separators or ends.
+// Whether the key has `words` between two of its separators or ends.
 bool has_words(std::string_view key, std::string_view words) {
   for (std::size_t at = key.find(words); at != key.npos; at = key.find(words, at + 1)) {
     const std::size_t end = at + words.size();
