@@ -36,7 +36,7 @@ Json breakdown_value(const Breakdown& breakdown) {
   return parts;
 }
 
-// The plan's entry in the scenario's documents.
+// The plan's entry in the list of plans.
 Json entry_of(const Scenario& scenario, const GroupedPlan& plan) {
   return grouped_plan_value(*scenario.unlike, plan, scenario.carbon_intensity);
 }
@@ -121,7 +121,7 @@ Json plans_json(const Scenario& scenario, const std::vector<GroupedPlan>& plans)
   return list;
 }
 
-// Of other clusters than the scenario's, or another batch.
+// Plans for other clusters than the scenario's, or another batch.
 Json ways_out_json(const std::vector<GroupedWayOut>& ways) {
   Json list = Json::array();
   for (const GroupedWayOut& way : ways) {
@@ -230,7 +230,7 @@ std::string grouped_estimate_json(const Scenario& scenario, const UnlikeAnswer& 
                {"devices", plan.devices()},
                {"assumptions", scenario.assumptions}};
   json.update(estimate_value(scenario, answer.stand_in, plan, estimate));
-  // Each group has its own.
+  // Figures that each group has of its own.
   for (const char* key :
        {"hfu", "peak_allocated_bytes", "peak_reserved_bytes", "host_memory_bytes", "stages"}) {
     json[key] = nullptr;

@@ -8,7 +8,7 @@
 namespace trainyard {
 namespace {
 
-// What the planner knows of a plan beyond its estimate.
+// What is known of a plan beyond its estimate.
 Json beside_estimate(const Scenario& scenario, const PreparedJob& job, const Candidate& candidate) {
   const Reliability& reliability = scenario.reliability;
   const auto goodput = estimate_goodput(job, candidate.plan, candidate.estimate.step_time,
@@ -106,7 +106,7 @@ Json written_json(const std::optional<WrittenPlan>& written) {
   return {{"file", written->file}, {"plan", written->improved ? "improvement" : "plans/0"}};
 }
 
-// Of the plan that misses the memory by the least.
+// What the plan that exceeds the memory by the least lacks.
 Json shortfall_json(const PreparedJob& job, const std::vector<Candidate>& closest) {
   if (closest.empty()) return nullptr;
   const Estimate& estimate = closest.front().estimate;
@@ -123,7 +123,7 @@ Json shortfall_json(const PreparedJob& job, const std::vector<Candidate>& closes
           {"by", held.by_states() ? "states" : "activations"}};
 }
 
-// Of other jobs than the scenario's: a larger cluster, a smaller batch.
+// A plan for another job than the scenario's: a larger cluster, a smaller batch.
 Json way_out_json(const WayOut& way) {
   return {{"change", way.change},
           {"plan", plan_value(way.candidate.plan)},

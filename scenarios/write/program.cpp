@@ -91,8 +91,8 @@ Json operation_json(const Program& program, const RankLayout& layout, int rank,
 
 }  // namespace
 
-// An operation a line, each written before the next is made: as one document the operations of a
-// long step would take many times their text.
+// One operation on each line, each written before the next is made: as one JSON value, the
+// operations of a long step would take many times the memory of their text.
 std::string program_json(const Scenario& scenario, const Plan& plan, const Program& program,
                          const RankLayout& layout, int rank) {
   const RankCoordinates at = layout.coordinates(rank);

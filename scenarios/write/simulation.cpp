@@ -15,7 +15,7 @@ Json timeline_json(const MemoryTimeline& memory) {
   return points;
 }
 
-// Added to the stages of the estimate.
+// Adds what was simulated to the stages of the estimate.
 void add_stage_use(Json& stages, const StepSimulation& simulation) {
   for (std::size_t i = 0; i < simulation.stages.size(); ++i) {
     const StageUse& use = simulation.stages[i];

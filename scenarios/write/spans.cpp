@@ -8,7 +8,7 @@
 namespace trainyard {
 namespace {
 
-constexpr double kMicroseconds = 1e6;  // what the format counts in
+constexpr double kMicroseconds = 1e6;  // the format's unit
 
 Json metadata_event(const char* what, int process, int track, const std::string& name) {
   return {

@@ -14,9 +14,9 @@
 namespace trainyard {
 namespace {
 
-constexpr std::size_t kBuffered = std::size_t{1} << 20;  // bytes before they go to disk
+constexpr std::size_t kBuffered = std::size_t{1} << 20;  // bytes that are buffered before writing
 
-// Microseconds with all their picoseconds.
+// A time in microseconds, exact to the picosecond.
 std::string microseconds(Picoseconds time) {
   constexpr std::int64_t kPerMicrosecond = 1000000;
   return fmt::format("{}.{:06}", time.count() / kPerMicrosecond, time.count() % kPerMicrosecond);
@@ -27,7 +27,7 @@ class TraceWriter {
   TraceWriter(OutputFile& out, const StepSimulation& simulation)
       : out_(out), step_(simulation.step), timeline_(simulation.timeline) {}
 
-  // False: interrupted.
+  // Writes the trace. False: interrupted.
   bool write(const std::function<bool()>& interrupted) {
     text_ = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
     for (int rank = 0; rank < static_cast<int>(step_.graph.ranks.size()); ++rank) {
