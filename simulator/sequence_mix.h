@@ -9,9 +9,9 @@
 // Packed: documents are concatenated into rows of the full length and cut where a row ends, as in
 // pre-training. Every row has the same tokens; its attention is the sum over its documents.
 //
-// Dynamic: a micro-batch has whole sequences of at most b·s tokens, and every replica has as many
-// micro-batches as the replica that needs most (verl's use_dynamic_bsz; NeMo's packing, which cuts
-// nothing).
+// Dynamic: a micro-batch has whole sequences of at most b·s tokens (of 8192: 5000, and 4000 with
+// 3000), and every replica has as many micro-batches as the replica that needs most (verl's
+// use_dynamic_bsz; NeMo's packing, which cuts nothing).
 #pragma once
 
 #include <cstdint>

@@ -22,7 +22,7 @@ inline constexpr double kPicosecondsPerSecond = 1e12;
 // Stands for every time beyond the range: the largest double below 2^63.
 inline constexpr Picoseconds kEndOfClock{0x7fff'ffff'ffff'fc00};
 
-// Requires: at least the least Picoseconds value.
+// Rounds to whole picoseconds, at most kEndOfClock. Requires: not below the range of 64 bits.
 inline Picoseconds rounded_picoseconds(double picoseconds) {
   constexpr auto kLast = static_cast<double>(kEndOfClock.count());
   return Picoseconds(std::llround(std::min(kLast, picoseconds)));

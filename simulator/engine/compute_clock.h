@@ -1,6 +1,7 @@
 // When compute tasks end. A task's duration depends on its rank's speed and on jitter when it
 // begins; while communication of its rank is under way the task runs slower
-// (Conditions::overlap_slowdown). Whenever communication begins or ends, a running task is
+// (Conditions::overlap_slowdown): with a slow-down of 0.2, 10 ms of compute beside a call of
+// contention 1 take 10 / 0.8 = 12.5 ms. Whenever communication begins or ends, a running task is
 // rescheduled; a version number tells its current end event from the outdated ones.
 #pragma once
 

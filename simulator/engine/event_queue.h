@@ -2,8 +2,9 @@
 // were put in: the (time, sequence) order, without a stored sequence number.
 //
 // A radix heap (Ahuja, Mehlhorn, Orlin & Tarjan 1990): an event lies in the bucket numbered by the
-// highest bit in which its time differs from the clock. When the clock moves, the events of the
-// first bucket that holds any are dealt out to lower buckets, in order. Assumes that time never
+// highest bit in which its time differs from the clock; at time 12 = 01100b, an event at 13 =
+// 01101b lies in bucket 1 and one at 20 = 10100b in bucket 5. When the clock moves, the events of
+// the first bucket that holds any are dealt out to lower buckets, in order. Assumes that time never
 // runs backwards. A binary heap is simpler and as fast on a few thousand scattered events, but 8
 // times slower where all ranks act at the same times, and 10 times on a million events
 // (docs/performance.md).

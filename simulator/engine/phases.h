@@ -1,6 +1,8 @@
 // A call at the collective grain: a sequence of phases, one for each round of its algorithm, with
 // all repeats of the round together. A phase waits for the latencies of its repeats, then moves the
-// bytes of all its transfers as one flow that occupies all their links.
+// bytes of all its transfers as one flow that occupies all their links. A ring all-reduce of S
+// bytes on 4 ranks has one round of 6 repeats with S/4 each, so it is one phase: 6 latencies, then
+// 1.5 S bytes.
 #pragma once
 
 #include <vector>

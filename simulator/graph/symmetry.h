@@ -1,5 +1,7 @@
 // The links of a folded graph, grouped into classes: links that carry the same traffic of every
-// call, summed over all copies of the groups, are one class, and one link stands for all of it.
+// call, summed over all copies of the groups, are one class, and one link stands for all of it. For
+// example, the links of 8 replicas to their NVLink switch carry the same traffic of the gradients'
+// all-reduce.
 //
 // A max–min fair allocation gives all copies of a group the same rate if (a) all links of a class
 // have the same capacity and the same traffic of each call, and (b) all copies of a group use

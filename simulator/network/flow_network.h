@@ -1,6 +1,7 @@
 // Flows over links with max–min fair rates: no flow can go faster without slowing a flow on some
-// full link that is already no faster (Bertsekas & Gallager 1992, §6.5). Fluid: the rate of a flow
-// changes only when flows begin or end.
+// full link that is already no faster (Bertsekas & Gallager 1992, §6.5). If two flows share a link
+// of 10 GB/s and one of them also crosses a link of 4 GB/s, they get 4 and 6 GB/s. Fluid: the rate
+// of a flow changes only when flows begin or end.
 //
 // Flows over the same links are one *path* with a count, so a thousand equal flows cost as much as
 // one. Only paths that a change can reach, through links that several paths use, are computed

@@ -20,10 +20,13 @@
 namespace trainyard {
 
 struct StepLoads {
-  std::vector<std::vector<double>> rows;  // the different ones; none: all loads are 1
-  std::vector<std::int32_t> of_rank;      // each rank's index in `rows`
-  std::string unlike_because;             // why ranks have different rows; empty: all have the same
-  double tokens = 1;                      // tokens of the batch, over the plan's
+  // The different rows; none: all loads are 1. A row has the tokens of each micro-batch, then the
+  // attention of each, then (where tokens are routed unevenly) the routed tokens of each
+  // micro-batch and layer.
+  std::vector<std::vector<double>> rows;
+  std::vector<std::int32_t> of_rank;  // each rank's index in `rows`
+  std::string unlike_because;         // why ranks have different rows; empty: all have the same
+  double tokens = 1;                  // tokens of the batch, over the plan's
   double flop = 1;
   bool has_sequences = false;
   bool has_routing = false;
