@@ -1,6 +1,7 @@
-// A condition that the points of a sweep must meet: sums and products of keys and numbers, compared
-// with each other, joined by `and` and `or`. Quantities are in base units (`"80 GB"` is 8e10), true
-// is 1; other text can only be compared for equality.
+// A condition that the points of a sweep must meet, such as "plan.tensor_parallel *
+// plan.pipeline_parallel <= 16 and cluster.nodes > 2": keys and numbers joined by + - * / %,
+// compared with each other, joined by `and` and `or`. Quantities are in base units (`"80 GB"` is
+// 8e10), true is 1; other text can only be compared for equality.
 #pragma once
 
 #include <functional>

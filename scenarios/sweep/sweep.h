@@ -46,7 +46,8 @@ Expected<Sweep> sweep_of_text(const std::string& text, const std::string& csv,
 // in the scenario.
 Expected<void> check_groups_are_answered(const SweepDocument& sweep, const Scenario& scenario);
 
-// The values of a point, one for each column; an empty text: the scenario's own value.
+// The values of a point, one for each column; an empty text: the scenario's own value. In a grid
+// the last axis varies fastest; with one key at a time, point 0 is the scenario itself.
 void values_at(const Sweep& sweep, std::int64_t point, std::vector<SweepValue>& values);
 
 // Whether the point meets all constraints.
