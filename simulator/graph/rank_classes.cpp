@@ -217,7 +217,7 @@ class Parting {
   // Splits links by what each class of groups puts on them in each phase.
   void part_links() {
     Prints parts(of_link_.size());
-    std::map<std::uint64_t, std::vector<std::size_t>> by_class;  // copies
+    std::map<std::uint64_t, std::vector<std::size_t>> by_class;  // copies of each class
     for (std::size_t phase = 0; phase < phases_.size(); ++phase) {
       const Prints& classes = of_group_[static_cast<std::size_t>(phases_[phase].group)];
       by_class.clear();

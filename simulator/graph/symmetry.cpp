@@ -58,7 +58,7 @@ class LinkClasses {
  public:
   explicit LinkClasses(std::span<const BytesPerSecond> capacities) {
     std::map<std::int64_t, std::int32_t> known;
-    BytesPerSecond last(-1);  // mostly the next one's too
+    BytesPerSecond last(-1);  // capacity of the link before, usually the same
     of_.reserve(capacities.size());
     for (const BytesPerSecond capacity : capacities) {
       if (capacity == last) {

@@ -21,7 +21,7 @@ struct LifeSettings {
   int devices = 1, nodes = 1, devices_per_node = 1;
   int replicas = 1;  // data-parallel replicas; the job may shrink by whole ones
   int nodes_per_leaf = 32;
-  int spares = 0;
+  int spares = 0;  // nodes that are paid and wait
   Reliability reliability;
   std::vector<Replan> replans;  // in order of nodes; for ElasticPolicy::replan
 
@@ -30,11 +30,11 @@ struct LifeSettings {
   Seconds interval;             // training between two checkpoints
   Seconds copy;                 // how long an asynchronous checkpoint blocks training
   std::vector<TierCost> tiers;  // at least one
-  double interference = 0;
+  double interference = 0;      // training time lost a second of background writing
   std::optional<Incremental> incremental;
-  int keep = 0;  // checkpoints kept in each tier; 0: all
-  double load_failure = 0;
-  Seconds validation;
+  int keep = 0;             // checkpoints kept in each tier; 0: all
+  double load_failure = 0;  // share of loaded checkpoints that validation refuses
+  Seconds validation;       // time to validate a loaded checkpoint
 };
 
 // The speed of the job without so many nodes, relative to the whole job; 0: it has to wait.

@@ -46,7 +46,7 @@ class Fabric {
   std::span<const BytesPerSecond> capacities() const { return capacities_; }
   int devices() const { return static_cast<int>(domain_.size()); }
   int domain_of(int device) const { return domain_[static_cast<std::size_t>(device)]; }
-  int place_of(int device) const {  // The device's number in its domain.
+  int place_of(int device) const {  // the device's number in its domain
     return place_[static_cast<std::size_t>(device)];
   }
   Seconds inside_latency() const { return inside_latency_; }

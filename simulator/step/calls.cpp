@@ -223,7 +223,8 @@ class CallMaker {
   double contention(const Operation& operation, CollectiveOperation as, const GroupLinks& links,
                     Bytes message) const {
     if (operation.stream == ProgramStream::context_parallel) return 1;
-    if (operation.stream == ProgramStream::pipeline) return 1;  // `sends_in_passes`
+    // As in sends_in_passes() of the estimate.
+    if (operation.stream == ProgramStream::pipeline) return 1;
     if (operation.stream != ProgramStream::data_parallel &&
         operation.stream != ProgramStream::embedding) {
       return 0;
