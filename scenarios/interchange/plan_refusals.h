@@ -10,14 +10,14 @@
 
 namespace trainyard {
 
-void refuse_pipeline(const Plan& plan, Refusals& refusals);  // any
-void refuse_experts(const Plan& plan, Refusals& refusals);   // any expert parallelism
+void refuse_pipeline(const Plan& plan, Refusals& refusals);  // refuses any pipeline
+void refuse_experts(const Plan& plan, Refusals& refusals);   // refuses any expert parallelism
 void refuse_names(Refusals& refusals, std::string pointer, std::string_view found,
                   std::initializer_list<std::string_view> allowed);
-// What no target can express: recomputation stage by stage, a collective algorithm, an optimizer
-// without barrier.
+// Refuses what no target can express: recomputation stage by stage, a collective algorithm, an
+// optimizer without barrier.
 void refuse_common(const Scenario& scenario, const Plan& plan, Refusals& refusals);
-// A capacity factor, a pass list.
+// Refuses a capacity factor and a pass list.
 void refuse_capacity_and_passes(const Plan& plan, Refusals& refusals);
 
 }  // namespace trainyard

@@ -1,6 +1,6 @@
-// The values that an axis of a sweep takes: listed, evenly spaced in a range, or drawn from a
-// range; and a CSV file of overrides, which is kept as text and parsed one line at a time to save
-// memory.
+// The values that an axis of a sweep takes: listed, spaced in a range (by equal steps or equal
+// factors), or drawn from a range; and a CSV file of overrides, which is kept as text and parsed
+// one line at a time to save memory.
 #pragma once
 
 #include <cstdint>

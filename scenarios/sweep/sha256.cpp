@@ -60,7 +60,7 @@ void digest(std::string_view block, State& state) {
   for (std::size_t i = 0; i < state.size(); ++i) state[i] += added[i];
 }
 
-// What is left after whole blocks, with the padding and the length in bits.
+// The last blocks: what is left after whole blocks, the padding and the length in bits.
 std::string ending(std::string_view rest, std::uint64_t length) {
   std::string text(rest);
   text += '\x80';

@@ -23,7 +23,7 @@ struct Sweep {
   std::shared_ptr<const Document> origin;  // where relative paths in values start
   SweepDocument document;
   Json base;          // the scenario without its tag; it refers to no other document by path
-  Scenario scenario;  // the same, read
+  Scenario scenario;  // `base` as a value
   std::vector<SweepColumn> columns;
   std::vector<SweepAxis> axes;
   std::optional<CsvOverrides> csv;  // if there is a CSV file, instead of axes

@@ -21,7 +21,7 @@ struct AxisDocument {
   std::string key;  // of the scenario, dotted or as a JSON pointer
   std::vector<Json> values;
   Json from, to;  // ends of a range; null: absent
-  int steps = 0;
+  int steps = 0;  // values in the range, both ends included; 0: absent
   Scale scale = Scale::linear;
   std::vector<AxisDocument> zip;  // instead of all others: keys that vary together
 };

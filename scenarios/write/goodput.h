@@ -1,4 +1,4 @@
-// The life of a run as JSON (`trainyard goodput`).
+// The life of a run as JSON, the output of `trainyard goodput`.
 #pragma once
 
 #include <optional>

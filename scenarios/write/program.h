@@ -1,4 +1,4 @@
-// The program of one rank as JSON (`trainyard program`).
+// The program of one rank as JSON, the output of `trainyard program`.
 #pragma once
 
 #include <string>

@@ -13,7 +13,7 @@ Json number_or_null(const std::optional<double>& number) {
   return number ? Json(*number) : Json(nullptr);
 }
 
-// `json` with the errors of `summary`; those of left-out sources only where they were left out.
+// Adds the errors of `summary` to `json`, and those with held-out sources if there are any.
 Json with_errors(Json json, const ErrorSummary& summary) {
   json["rows"] = summary.rows;
   json["priced"] = summary.priced;
@@ -65,7 +65,7 @@ Json group_json(const PlanGroup& group) {
   return json;
 }
 
-// As a stack document spells it.
+// The intervals by their keys in a stack document.
 Json interval_json(const IntervalFit& fit) {
   const Stack stack = with_interval({}, fit);
   const StackEvidence& evidence = stack.evidence;

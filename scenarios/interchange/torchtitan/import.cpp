@@ -137,7 +137,7 @@ void note_precision(Options& options, bool experts, ScenarioDraft& draft) {
       draft.training["precision"].get<std::string>(), of_experts ? "experts" : "linear layers"));
 }
 
-// Without expert parallelism the experts are cut as everything else is.
+// Reads how experts are cut: without expert parallelism, over the tensor-parallel ranks.
 void read_experts(Options& options, bool experts, ScenarioDraft& draft) {
   constexpr std::string_view kKey = "parallelism.expert_tensor_parallel_degree";
   PlanRequest& plan = draft.plan;
@@ -166,7 +166,8 @@ void read_torchtitan_context(Options& options, PlanRequest& plan) {
 }
 
 constexpr std::string_view kModules = "parallelism.module_fqns_per_model_part";
-constexpr std::string_view kSplitPoints = "parallelism.pipeline_parallel_split_points";  // of 0.1
+// A key of 0.1.
+constexpr std::string_view kSplitPoints = "parallelism.pipeline_parallel_split_points";
 
 // The layers of chunks, given the layers that begin them: "layers.4".
 std::vector<int> layers_of_points(Options& options, int layers) {

@@ -81,7 +81,7 @@ std::string text_cell(std::string_view text) {
   return fmt::format("<td class=\"text\">{}</td>", markup_text(text));
 }
 
-// With four significant digits; empty where unknown.
+// A number with four significant digits; empty if unknown.
 std::string number_cell(double value) {
   if (std::isnan(value)) return "<td data-v=\"\"></td>";
   const bool whole = std::abs(value) >= 1000;

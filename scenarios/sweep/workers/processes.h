@@ -1,4 +1,4 @@
-// Workers of a sweep as processes of their own on this machine.
+// Workers of a sweep as separate processes on this machine.
 #pragma once
 
 #include "scenarios/sweep/workers/pool.h"
