@@ -1,8 +1,8 @@
-// What the executor needs of a machine: memory, kernels in the order of streams, exchanges with
-// other ranks. The executor (executor/rank_executor.h) walks the program and knows when what may
-// start; a backend knows how. Operations are handed over in the order of the program and may run
-// later: each on its lane, after the events that the lane was told to wait for. So a failure may
-// show in a later call than the one that failed.
+// What the executor needs of a machine: memory, kernels that run in the order of streams, and
+// exchanges with other ranks. The executor (executor/rank_executor.h) walks the program and decides
+// what may start when; a backend carries it out. Operations are handed over in the order of the
+// program and may run later, each on its lane and after the events that the lane was told to wait
+// for. A failure may therefore show in a later call than the one that caused it.
 //
 // Numbers go in and out as float, whatever the machine stores them in.
 #pragma once
@@ -20,20 +20,20 @@
 
 namespace trainyard {
 
-// One operation with its buffers, by operand.
+// One operation and, for each of its operands, the number of its buffer.
 struct Work {
   IssuedOperation issued;
   std::vector<int> buffers;
-  int shard = 0;          // of sharded states: which part is this rank's
-  std::int64_t step = 0;  // of the run; of an update: of those that were taken
-  double loss_scale = 1;  // what gradients are multiplied with
+  int shard = 0;          // which part of sharded states this rank has
+  std::int64_t step = 0;  // number of the batch; for an update, steps taken so far
+  double loss_scale = 1;  // factor that the gradients carry (executor/loss_scale.h)
 };
 
-// Operations of one lane run one after the other: a stream of the program, of which `pipeline` is
-// one for each peer, direction and pass.
+// Operations of one lane run one after the other. A lane is a stream of the program; the `pipeline`
+// stream has one lane for each peer, direction and pass.
 struct Lane {
   ProgramStream stream = ProgramStream::compute;
-  int peer = -1;  // a stage
+  int peer = -1;  // peer stage; −1: not a send or receive
   bool sends = false;
   Phase pass = Phase::forward;
   auto operator<=>(const Lane&) const = default;
@@ -49,55 +49,56 @@ class Backend {
   Backend& operator=(const Backend&) = delete;
   virtual ~Backend() = default;
 
-  // Memory. Buffers are numbered by the executor; a new one may take the number of a released one.
-  // `copies`: numbers held for each element that the buffer counts (states of an optimizer);
-  // `lane`: whose next operation is the first to use it.
+  // Memory. The executor numbers the buffers; a new buffer may reuse the number of a released one.
+  // `copies`: numbers held for each element that the buffer counts (above 1 for optimizer states).
+  // `lane`: the lane whose next operation is the first to use the buffer.
   virtual void allocate(int buffer, const ProgramBuffer& what, int copies, const Lane& lane) = 0;
   virtual void release(int buffer) = 0;
   virtual void write(int buffer, const std::vector<float>& numbers) = 0;
   virtual std::vector<float> read(int buffer) = 0;
   virtual void clear(int buffer) = 0;
-  // At most since the start: as the program counts buffers (ProgramBuffer::element_bytes) on the
-  // host, what the pool has given out on a device.
+  // Largest memory in use since the start. On the host it is the sum of the buffers as the program
+  // counts them (ProgramBuffer::element_bytes); on a device, what the memory pool has given out.
   virtual Bytes peak() const = 0;
-  // What a device's pool has kept of its memory for that, at most; nothing: there is no pool.
+  // Most memory that a device's pool has reserved from the device for that; zero without a pool.
   virtual Bytes reserved() const { return {}; }
 
-  // Work. The error is a sentence that names the call that failed.
+  // Work. An error is a sentence that names the call that failed.
   virtual Expected<void> launch(const Work& work) = 0;
   virtual Expected<void> exchange(const Work& work, const GroupMembers& members) = 0;
   virtual Expected<void> send(const Work& work, int to) = 0;
   virtual Expected<void> receive(const Work& work, int from) = 0;
-  // Until everything is done, messages included.
+  // Waits until all work is done and all messages have left.
   virtual Expected<void> synchronise() = 0;
 
-  // Order and time: an event is reached when all work before it on its lane is done. Events hold
-  // until the first that is recorded after a synchronise().
+  // Order and time. An event is reached when all earlier work on its lane is done. Events stay
+  // valid until the first one that is recorded after a synchronise().
   virtual Event record(const Lane& lane) = 0;
   virtual void wait(const Lane& lane, Event event) = 0;
-  // Whether work goes on after it was handed over, so that an event is reached some time later.
+  // Whether work runs asynchronously, so that an event is reached some time after it was recorded.
   virtual bool runs_later() const { return false; }
-  // From any thread. Requires: was recorded, and no other event since that takes its place.
+  // May be called from any thread. Requires: the event was recorded and is still valid.
   virtual bool reached(Event) { return true; }
-  // Requires: both were reached.
+  // Time from the first event to the second. Requires: both were reached.
   virtual Seconds between(Event first, Event second) = 0;
 };
 
 enum class BackendKind : std::uint8_t { cpu, cuda };
 std::string_view name_of(BackendKind kind);  // "cpu"
-// Why this program, or this machine, has none of a kind; nothing: it has.
+// Why this program or this machine cannot offer a backend of this kind; empty: it can.
 std::optional<Error> not_available(BackendKind kind);
 
 class Transport;
 struct Setting;
 
-// Of the rank of `transport`. Collective over its ranks; all that is referred to outlives it.
+// What a backend is made for: the rank of `transport`. Making one is collective over the ranks of
+// `transport`. Requires: everything referred to outlives the backend.
 struct BackendWorld {
   const Setting& setting;
   const Program& program;
   const RankLayout& layout;
   Transport& transport;
-  bool alone = false;  // without peers: local traffic in their place
+  bool alone = false;  // the rank runs without peers; local copies stand in for their messages
 };
 Expected<std::unique_ptr<Backend>> make_backend(BackendKind kind, const BackendWorld& world);
 

@@ -1,5 +1,5 @@
-// Which numbers of the whole network a rank holds: for each number of a weight, a gradient or a
-// token buffer where it is in the whole, and what it starts as.
+// Which numbers of the whole network a rank holds: for each number of a weight or gradient, its
+// place in the unsharded tensor and its initial value; for each row of a token buffer, its token.
 #pragma once
 
 #include <functional>
@@ -20,7 +20,8 @@ using TensorName = std::pair<std::string, int>;
 // Whether a tensor of this name has a row for each token of the vocabulary, padding included.
 bool is_of_vocabulary(std::string_view name);
 
-// Numbers of a tensor that are made or compared between two signs of life: well below a second.
+// How many numbers of a tensor are filled or compared between two signs of life; they take well
+// below a second.
 inline constexpr std::int64_t kBetweenBeats = std::int64_t{1} << 22;
 
 class Holdings {
@@ -28,23 +29,23 @@ class Holdings {
   // Requires: all three outlive it.
   Holdings(const Setting& setting, const Program& program, const RankLayout& layout, int rank);
 
-  // Of the weight or gradient in `buffer`; both copies of a tied matrix have one name.
+  // Name of the weight or gradient in `buffer`; both copies of a tied matrix have the same name.
   TensorName name(const ProgramBuffer& buffer, int layer) const;
-  // Nothing: a number that pads the buffer, or the vocabulary.
+  // Place of a number in the whole tensor; nothing: it pads the buffer or the vocabulary.
   std::optional<Element> element(const ProgramBuffer& buffer, std::int64_t number) const;
 
-  // By as many threads as there is work for; `goes_on`: called again and again, every kBetweenBeats
-  // numbers, by each of them.
+  // Initial values of a weight buffer, filled by as many threads as there is work for. Each thread
+  // calls `goes_on` after every kBetweenBeats numbers.
   std::vector<double> initial_weights(
       const ProgramBuffer& buffer, int layer, const std::function<void()>& goes_on = [] {}) const;
-  // Tokens of a micro-batch of a step of the run, as far ahead as the buffer says.
+  // Tokens of one micro-batch of one step, as many positions ahead as the buffer says.
   std::vector<double> tokens(const ProgramBuffer& buffer, int microbatch, std::int64_t step) const;
 
   const RankCoordinates& at() const { return at_; }
 
  private:
   struct Part {
-    double* numbers;  // of all
+    double* numbers;  // of the whole buffer
     std::size_t first, end;
   };
   void fill_weights(const ProgramBuffer& buffer, int layer, const Part& part,

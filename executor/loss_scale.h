@@ -1,9 +1,9 @@
-// The factor between the loss and what a backward pass in fp16 starts from, so that gradients are
-// not lost below fp16's least number (Micikevicius et al. 2018, §3.2). Dynamic: a step whose
-// gradient is not finite is left out and halves it, 2000 steps in a row without one double it, as
-// PyTorch's torch.amp.GradScaler does with its defaults. Every rank sees the same norm of the whole
-// gradient, so all of them decide alike. Where the update does not wait for the norm (no optimizer
-// barrier) nothing says that a step overflowed: the factor stays.
+// The factor by which the loss is multiplied before a backward pass in fp16, so that gradients are
+// not lost below fp16's least number (Micikevicius et al. 2018, §3.2). It is dynamic, with the
+// defaults of PyTorch's torch.amp.GradScaler: a step whose gradient is not finite is left out and
+// halves the factor; 2000 steps in a row without one double it. Every rank sees the same norm of
+// the whole gradient, so all ranks decide alike. Without an optimizer barrier the update does not
+// wait for the norm and nothing detects an overflow: the factor then stays as it is.
 #pragma once
 
 #include "executor/setting.h"
@@ -18,7 +18,8 @@ class LossScale {
 
   // A power of two if it started as one; 1 for recipes whose gradients need none.
   double value() const { return value_; }
-  // By the norm that a step has found, for the step after it. True: the step is left out.
+  // Adapts the factor for the next step to the norm that this step has found. True: this step's
+  // update is left out.
   bool update(double squared_norm);
 
  private:

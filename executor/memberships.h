@@ -1,6 +1,6 @@
-// Which communicators a rank needs for a program: the groups that its operations name, each with
-// where the rank stands in it. What MPI and NCCL split their world by: splitting is collective, so
-// every rank has the same list.
+// Which communicators a rank needs for a program: the groups that its operations name, and the
+// rank's place in each. MPI and NCCL split their world communicator by this list. Splitting is
+// collective, so the list has the same groups in the same order on every rank.
 #pragma once
 
 #include <vector>
@@ -14,10 +14,11 @@ inline constexpr std::size_t kGroupKinds = static_cast<std::size_t>(Group::all) 
 
 struct Membership {
   Group group{};
-  int color = -1;  // which of the groups of its kind; −1: the rank is in none
-  int place = 0;   // among its members
+  // first rank of this rank's group, which tells it from others of its kind; −1: in none
+  int color = -1;
+  int place = 0;  // this rank's index among the members
 };
-// The same groups in the same order on every rank, `all` apart: that is the world itself.
+// Without `all`, which is the world communicator itself.
 std::vector<Membership> memberships(const Program& program, const RankLayout& layout, int rank);
 
 }  // namespace trainyard

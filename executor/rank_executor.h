@@ -1,6 +1,6 @@
-// One rank of a program, run: walks the rank's operations in the order of the program, hands them
-// to a backend with the dependencies that their buffers say (model/program/operation.h), and keeps
-// what persists from step to step.
+// Runs one rank of a program: walks the rank's operations in the order of the program, hands them
+// to a backend with the dependencies that follow from their buffers (model/program/operation.h),
+// and keeps the state that persists from step to step (weights, gradients, optimizer states).
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@
 
 namespace trainyard {
 
-// Told of every operation before it is handed over.
+// Observer that hears of every operation before it is handed over.
 class Watch {
  public:
   Watch() = default;
@@ -21,23 +21,24 @@ class Watch {
   Watch& operator=(const Watch&) = delete;
   virtual ~Watch() = default;
   virtual void begins(std::int64_t number, const IssuedOperation& issued) = 0;
-  // All operations of a step were handed over, so many.
+  // All operations of a step were handed over; `operations` is their number.
   virtual void ends_step(std::int64_t /*operations*/) {}
-  // Between operations, of work that takes its time: a tensor, or much of a large one, was filled,
-  // read or compared.
+  // Sign of life during long work between operations: called each time a tensor, or a large part of
+  // one, was filled, read or compared.
   virtual void goes_on() {}
 };
 
-// Since the step began, by operation of the rank's list.
+// When one operation began and ended, counted from the begin of the step's first operation.
 struct OperationTimes {
   Seconds begin, end;
 };
 
 struct StepOutcome {
-  double loss = 0;          // this rank's share; the sum over all ranks is the batch's mean
-  double squared_norm = 0;  // of the gradient, over the whole network
-  bool skipped = false;     // its gradient overflowed in fp16: nothing was updated
+  double loss = 0;          // this rank's share; the sum over all ranks is the mean over the batch
+  double squared_norm = 0;  // squared norm of the whole network's gradient
+  bool skipped = false;     // the gradient overflowed in fp16: nothing was updated
   Seconds time;
+  // By number in the rank's list of operations.
   std::vector<OperationTimes> operations;
 };
 
@@ -46,32 +47,34 @@ struct HeldTensor {
   int buffer = -1;  // index in Program::buffers
   int layer = -1;
   std::vector<float> numbers;
-  std::int64_t known_from = 0, known_to = 0;  // of them; the plan leaves the rest to other ranks
+  // Numbers known_from … known_to − 1 are valid here; other ranks hold the rest.
+  std::int64_t known_from = 0, known_to = 0;
 };
 
 class RankExecutor {
  public:
-  // Requires: all but `rank` and `watch` outlive it. Allocates and fills what is there before a
-  // step, and tells `watch` of each tensor.
+  // Allocates and fills everything that exists before a step, and tells `watch` of each tensor.
+  // Requires: all arguments but `rank` and `watch` outlive this object.
   RankExecutor(const Setting& setting, const Program& program, const RankLayout& layout, int rank,
                Backend& backend, Watch& watch);
 
-  // `batch`: which batch of the run it sees; `number` counts the steps from 0.
+  // Runs one step. `number` counts the steps from 0; `batch` says which batch of the run it sees.
   Expected<StepOutcome> step(std::int64_t number, std::int64_t batch, Watch& watch);
 
-  // Gradients as the optimizer finds them, in the steps that follow.
+  // Whether the following steps keep a copy of their gradients as the optimizer finds them.
   void keep_gradients(bool keep) { keeps_gradients_ = keep; }
   const std::vector<HeldTensor>& gradients() const { return gradients_; }
   std::vector<HeldTensor> weights(Watch& watch);
   const Holdings& holdings() const { return holdings_; }
-  // Of the step that runs; another thread may look.
+  // Progress of the current step; another thread may look at it.
   DeviceProgress& progress() { return progress_; }
 
  private:
-  // What is there before a step and after it.
+  // A buffer that exists before a step and after it.
   struct Resident {
     int instance = -1, buffer = -1, layer = -1, microbatch = 0;
   };
+  // The events that the next user of a buffer may have to wait for.
   struct Users {
     bool written = false;
     Backend::Event writer = 0;

@@ -1,6 +1,6 @@
-// What one rank of a run does from start to end: its steps, what it measures, and where asked the
-// comparison with the unsharded network. Everything that anyone else wants to know stands on its
-// board.
+// What one rank of a run does from start to end: its steps, its measurements and, if asked for, the
+// comparison with the unsharded network. It publishes everything that others may want to know on
+// its board (executor/supervision/board.h).
 #pragma once
 
 #include <optional>
@@ -18,20 +18,20 @@ struct RunPlan {
   int steps = 3;  // measured, after the warm-up
   bool verify = false;
   bool same_batch = false;
-  std::optional<int> alone;  // a rank that runs without its peers; nothing: all run
-  // Where no supervisor starts the ranks: within which they find each other, and each of them goes
-  // on from one operation to the next.
+  std::optional<int> alone;  // the only rank that runs, without its peers; nothing: all ranks run
+  // Without a supervisor: how long the ranks may take to find each other, and how long a rank may
+  // stand still between two operations.
   Seconds timeout{60};
   int all_steps() const { return warmup + steps; }
 };
 
-// Collective over the ranks of `transport`. The error is a sentence without the rank's name; it
-// stands on the board too.
+// Collective over the ranks of `transport`. The error is a sentence without the rank's name, which
+// the board gets too.
 Expected<void> run_rank(const Setting& setting, const RunPlan& plan, const Program& program,
                         const RankLayout& layout, Transport& transport, Board& board);
 
-// What the backend has no arithmetic for: optimizers, precisions; on a device, memory outside it.
-// Nothing: it can be run.
+// Why the backend cannot run this: an optimizer, a precision or, on a device, an offload target
+// that it does not implement. Nothing: it can.
 std::optional<Error> not_executed(const Setting& setting, BackendKind backend);
 
 }  // namespace trainyard

@@ -1,7 +1,7 @@
-// What is trained, as numbers: where a weight starts, which tokens a sequence has, what dropout
-// keeps. Each is a function of a seed and of a place in the whole network and batch
-// (executor/random.h), so that every sharding starts from the same model, sees the same data and
-// drops the same elements.
+// What is trained, as numbers: the initial weights, the tokens of each sequence and the elements
+// that dropout keeps. Each is a function of a seed and of a place in the whole network and batch
+// (executor/random.h), so every sharding starts from the same weights, sees the same data and drops
+// the same elements.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +19,16 @@
 
 namespace trainyard {
 
-// How the optimizer goes down. Adam: Kingma & Ba 2015; decay: Loshchilov & Hutter 2019. Without
-// momentum descent needs no states.
+// Parameters of the optimizer. Adam: Kingma & Ba 2015; decoupled weight decay: Loshchilov & Hutter
+// 2019. SGD without momentum needs no optimizer states.
 struct Descent {
   double learning_rate = 1;
-  double clip_norm = 1;  // of the gradient, where the update waits for its norm
+  double clip_norm = 1;  // largest norm of the gradient, where the update waits for it
   double momentum = 0;   // sgd
   double first_decay = 0.9, second_decay = 0.95;
   double epsilon = 1e-8;
   double weight_decay = 0;
-  // What an fp16 recipe multiplies the loss with at first (executor/loss_scale.h).
+  // Initial loss scale of an fp16 recipe (executor/loss_scale.h).
   double loss_scale = 65536;
 };
 
@@ -36,15 +36,16 @@ struct Setting {
   Transformer model;
   Training training;
   Plan plan;
-  // Whose ranks drop tokens beyond a capacity, where it is not this plan's: a network on one rank
-  // then drops what each of those ranks would.
+  // The plan whose ranks decide which tokens exceed an expert's capacity, if not `plan`: a network
+  // on one rank then drops exactly the tokens that each of those ranks would.
   std::optional<Plan> blocks;
   std::uint64_t seed = 0;
   Descent descent;
-  // Read one sequence after the other, from the start again where they end; empty: by the seed.
+  // Training data, read sequence by sequence and from the start again at the end; empty: tokens are
+  // drawn by the seed.
   std::shared_ptr<const std::vector<std::uint32_t>> tokens;
-  // Parts of tensors that a rank does not know become NaN, so that an operation that reads them is
-  // found out. That takes time which is none of the program's.
+  // Fill the parts of tensors that a rank does not know with NaN, so that an operation that reads
+  // them is found out. That takes time that is not the program's, so timed runs leave it off.
   bool marks_unknown = true;
 };
 
@@ -53,8 +54,8 @@ struct WeightPlace {
   int layer = -1;
   std::int64_t row = 0;
 };
-// What the weights of one row start as, by column: uniform in ±1/√h, scales of norms about 1; rows
-// that pad the vocabulary are 0.
+// Initial weights of one row, by column: uniform in ±1/√h; the scales of norms uniform in 1 ± 0.3;
+// rows that pad the vocabulary are 0.
 class WeightRow {
  public:
   WeightRow(const Setting& setting, const WeightPlace& place);
@@ -66,22 +67,23 @@ class WeightRow {
 
  private:
   bool pads_ = false, scales_ = false;
-  std::uint64_t seed_ = 0;  // of the name, the layer and the row
+  std::uint64_t seed_ = 0;  // hash of seed, name, layer and row
   double width_ = 0;
 };
 bool is_kept(const Setting& setting, const DropoutPlace& place);
-// Behind a sequence's last position come the tokens that are to be predicted there: those of the
-// next sequence in a file, else some of its own.
+// Token at a position, which may lie behind the sequence's end for labels: there the next sequence
+// of a file follows, or further tokens by the seed.
 int token_at(const Setting& setting, std::int64_t sequence, std::int64_t position);
 
-// Whether gradients are too small for the recipe's numbers: those of fp16 end at 2^-24.
+// Whether the recipe needs a loss scale: fp16 has no numbers below 2^-24.
 bool scales_loss(const Setting& setting);
 
-// Whether the operation reads the buffer in the recipe's 16 bits and not as it is stored: master
-// weights that no gather casts, since this rank has them whole.
+// Whether the operation reads an fp32 weight through a cast to the recipe's 16 bits: master weights
+// that no all-gather casts, because this rank has them whole.
 bool reads_cast(const Setting& setting, const Operation& operation, const ProgramBuffer& buffer);
 
-// Numbers that an optimizer keeps for each element beside its weight; −1: not executed.
+// Moments that the optimizer keeps for each element (Adam 2, SGD with momentum 1), without the
+// weight; −1: this optimizer is not implemented.
 int moments_of(const Setting& setting);
 
 }  // namespace trainyard

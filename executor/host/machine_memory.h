@@ -1,4 +1,4 @@
-// What this machine has for a run.
+// How much memory this machine offers a run.
 #pragma once
 
 #include <filesystem>
@@ -7,8 +7,8 @@
 
 namespace trainyard {
 
-// All of its memory, or as much as the container may take that this process is in: memory.max of
-// the control groups (Linux, cgroup v2) at `groups`. 0: unknown.
+// The machine's memory, or the limit of the container that this process is in if that is less:
+// memory.max of the control groups (Linux, cgroup v2) at `groups`. 0: unknown.
 Bytes machine_memory(const std::filesystem::path& groups = "/sys/fs/cgroup");
 
 }  // namespace trainyard

@@ -1,12 +1,12 @@
-// Lines on stderr.
+// Text on stderr that never throws.
 #pragma once
 
 #include <string_view>
 
 namespace trainyard {
 
-// Where stderr is closed, its reader gone or its disk full the text is lost: nobody is left to
-// tell, and the status says the rest. fmt::print would throw.
+// If stderr is closed, its reader is gone or its disk is full, the text is lost without an error:
+// nobody is left to tell, and the exit status says the rest. fmt::print would throw.
 void to_stderr(std::string_view text);
 
 }  // namespace trainyard

@@ -1,4 +1,4 @@
-// Where files lie that are needed only while something runs.
+// A folder for files that are needed only while a run lasts.
 #pragma once
 
 #include <filesystem>
@@ -10,12 +10,12 @@
 
 namespace trainyard {
 
-// A folder whose name nobody else has, also in another container with the same disk; removed with
-// everything in it when its owner ends.
+// A folder with a name of its own, unique also among containers that share the disk. It is removed
+// with everything in it when its owner is destroyed.
 class TemporaryFolder {
  public:
-  // `trainyard-WHAT-XXXXXX` in `in`; empty: in the environment's TMPDIR, else in /tmp. The error
-  // names the folder in which none can be made.
+  // Makes `trainyard-WHAT-XXXXXX` in `in`; where `in` is empty, in $TMPDIR or else /tmp. The error
+  // names the folder in which it cannot be made.
   static Expected<TemporaryFolder> make(std::string_view what, std::filesystem::path in = {});
 
   ~TemporaryFolder() { remover()(); }
@@ -26,15 +26,16 @@ class TemporaryFolder {
   }
 
   const std::filesystem::path& path() const { return path_; }
-  // Removes it, also when this object is gone: for what ends the process in another thread.
+  // A function that removes the folder even after this object is gone: for a thread that ends the
+  // process.
   std::function<void()> remover() const;
-  // From now on others have it, and remove it.
+  // Gives the folder away: whoever takes the path removes it.
   std::filesystem::path release() { return std::exchange(path_, {}); }
 
  private:
   explicit TemporaryFolder(std::filesystem::path path) : path_(std::move(path)) {}
 
-  std::filesystem::path path_;  // empty: it is another's
+  std::filesystem::path path_;  // empty: given away
 };
 
 }  // namespace trainyard
