@@ -1,10 +1,10 @@
 // How far a device has come in the operations of a step, while the host hands over further ones or
-// waits. Asked from a thread of its own: a host that waits for a collective that never ends cannot
-// say which one it is, and the last operation that was handed over is seldom that one.
+// waits. Another thread asks: a host that waits for a collective that never ends cannot say which
+// one it is, and it is seldom the operation that was handed over last.
 //
-// An operation is under way when what comes before it on its lane, and what the lane was told to
-// wait for, is done and it is not. Of a device that hangs that is what hangs: whatever waits for it
-// has not begun.
+// An operation is under way when everything before it on its lane, and every event that the lane
+// was told to wait for, is done but the operation itself is not. If a device hangs, an operation
+// under way is the cause: operations that wait for it have not begun.
 #pragma once
 
 #include <cstdint>
@@ -21,22 +21,22 @@ namespace trainyard {
 
 class DeviceProgress {
  public:
-  // `reached`: of an event, from any thread.
+  // `reached` says whether an event was reached; it is called from any thread.
   explicit DeviceProgress(std::function<bool(Backend::Event)> reached)
       : reached_(std::move(reached)) {}
 
-  // Before events of the step before are recorded anew.
+  // Call it before the events of the last step are reused.
   void begin_step();
-  // Operations in their order, each between two events of its lane.
+  // The next operation, which lies between two events of its lane.
   void begins(const Lane& lane, Backend::Event begin);
   void ends(const Lane& lane, Backend::Event end);
 
   struct Look {
-    std::int64_t steps = 0;               // begun
-    std::vector<std::int64_t> begun;      // operations of the last of them that were not found so
-                                          // before
-    std::int64_t done = 0;                // events that were found reached since the start
-    std::vector<std::int64_t> under_way;  // operations of the step: of each lane at most one
+    std::int64_t steps = 0;  // steps begun
+    // operations of the current step that began since the last look
+    std::vector<std::int64_t> begun;
+    std::int64_t done = 0;                // events found reached since the start
+    std::vector<std::int64_t> under_way;  // operations of the step, at most one of each lane
   };
   Look look();
 
@@ -51,7 +51,7 @@ class DeviceProgress {
 
   std::function<bool(Backend::Event)> reached_;
   std::mutex mutex_;
-  std::map<Lane, std::deque<Handed>> lanes_;  // without those that were found done
+  std::map<Lane, std::deque<Handed>> lanes_;  // operations not yet found done
   std::vector<std::int64_t> begun_;           // since the last look
   std::int64_t steps_ = 0, next_ = 0, done_ = 0;
 };

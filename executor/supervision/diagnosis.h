@@ -1,5 +1,5 @@
-// What is wrong with a run, in one sentence that names rank, host, operation and call, from the
-// boards of its ranks.
+// Says from the boards of its ranks what is wrong with a run, in one sentence that names rank,
+// host, operation and call.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace trainyard {
 
-// What a sentence needs beside the boards.
+// What such a sentence needs beside the boards.
 struct RunWords {
   // "all-reduce over the tensor group of layer 3, …": an operation of a rank's list.
   DescribeOperation described;
@@ -23,30 +23,30 @@ RunWords words_of(const Program& program, const RankLayout& layout);
 
 bool has_ended(RankState state);
 
-// A rank that says itself that it failed: the one at fault, not one that fails with it. Nothing: no
-// rank does.
+// Sentence on a rank that has reported its own failure; if several have, the one at fault rather
+// than one that failed because of it. Nothing: none has.
 std::optional<std::string> failure_of(const Boards& boards, const RunWords& words);
 
-// A rank that was killed; else those that were told to end, for which a launcher tells the others
-// to end too.
+// Sentence on a rank that was killed; else on ranks that got SIGTERM (a launcher sends it to the
+// others too). Nothing: no rank is dead.
 std::optional<std::string> death_of(const Boards& boards, const RunWords& words);
 
-// Who keeps a run from going on that stands still.
+// Which ranks keep a run at a standstill.
 struct Culprits {
-  // Who waits for nobody: in a computation, stopped, or in a call that lacks nobody. Where all wait
-  // for each other, all.
+  // Ranks that wait for nobody: stopped, computing, or in a call that lacks nobody. If all ranks
+  // wait for each other, all of them.
   std::vector<int> ranks;
-  // They are in one and the same call and nothing tells one from the other.
+  // All of `ranks` are in the same call, and nothing tells which one is at fault.
   bool is_tie = false;
-  std::vector<int> waiting;  // for one of them, in their own call
-  std::vector<int> unseen;   // ranks without a board that seen ones wait for
+  std::vector<int> waiting;  // ranks whose own call waits for one of them
+  std::vector<int> unseen;   // ranks without a board that others wait for
 };
-// Follows from rank to rank who waits for whom. `stopped`: of a process
-// (executor/supervision/process_state.h). Every rank has ended: no culprits.
+// Follows from rank to rank who waits for whom. `stopped` says whether a process is stopped
+// (executor/supervision/process_state.h). No culprits: every rank has ended.
 Culprits culprits_of(const Boards& boards, const RunWords& words,
                      const std::function<bool(int process)>& stopped);
 
-// Of a run that has not gone on for `timeout`. Nothing: every rank has ended.
+// Sentence on a run that has made no progress for `timeout`. Nothing: every rank has ended.
 std::optional<std::string> standstill_of(const Boards& boards, const RunWords& words,
                                          Seconds timeout);
 

@@ -1,6 +1,6 @@
-// The boards of the ranks of one host where no supervisor looks at them: each rank puts its own
-// into a folder that all of them know, so that whoever finds the run at a standstill, or a peer
-// gone, sees what the others were at, and one rank says it for all.
+// The boards of the ranks of one host where no supervisor watches them. Each rank puts its own into
+// a folder that all of them know. A rank that finds the run at a standstill, or a peer gone, can
+// then see what the others were doing, and one rank reports it for all.
 #pragma once
 
 #include <filesystem>
@@ -13,36 +13,36 @@
 
 namespace trainyard {
 
-// What is wrong with a run, as the first rank of a host to find it says.
+// What is wrong with a run, in the words of the first rank of the host that found it.
 struct Verdict {
   std::string sentence;
-  bool is_own = true;  // of this rank; else another one has said it
+  bool is_own = true;  // this rank's own sentence; otherwise another rank has reported it
 };
 
-// From any thread.
+// All functions may be called from any thread.
 class HostBoards {
  public:
-  // Collective over the ranks of `transport`: the folder's name is rank 0's, and each host makes
-  // one of that name. `own`: the file of this rank's board.
+  // Shares this rank's board, whose file is `own`. Collective over the ranks of `transport`: rank 0
+  // chooses the folder's name, and each host makes a folder of that name.
   Expected<void> join(Transport& transport, const std::filesystem::path& own);
 
-  // What all that are seen have begun (BoardHead::beats).
+  // Sum of the progress of all ranks seen (BoardHead::beats).
   std::int64_t beats();
-  // By rank, those of other hosts without one; of none before it has joined. Whoever was seen once
-  // stays, also when it has left.
+  // What `say` makes of the boards, which are empty for ranks of other hosts; there are none before
+  // join(). A rank that was seen once stays in the list after it has left.
   std::string said_of(const std::function<std::string(const Boards& boards)>& say);
 
-  // This rank's sentence, unless another rank of this host had one before it.
+  // Settles on one sentence for the host: this rank's, unless another rank had one before.
   Verdict agree_on(const std::string& sentence);
 
-  // Takes this rank's board out; the last one that runs removes the folder.
+  // Removes this rank's board; the last rank that runs removes the folder.
   void leave();
 
  private:
   void look();
 
   std::mutex mutex_;
-  std::filesystem::path folder_;  // empty: not joined
+  std::filesystem::path folder_;  // empty: has not joined
   int rank_ = 0;
   Boards boards_;
 };

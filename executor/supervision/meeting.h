@@ -1,6 +1,6 @@
-// Processes that mpirun or srun started together learn of each other: who is which rank, and one
-// text that rank 0 has for all. MPI is initialised for that and finalised at once, so that what the
-// processes do afterwards holds up nobody when one of them dies.
+// Processes that mpirun or srun started together learn which rank each is, and one text that rank 0
+// has for all. MPI is initialised for that and finalised at once, so that a process that dies later
+// does not hold up the others.
 #pragma once
 
 #include <functional>
@@ -15,8 +15,8 @@ struct LaunchedProcess {
   std::string text;  // rank 0's
 };
 
-// Collective over the processes that were started together; once in a process. `say` is called on
-// rank 0.
+// Collective over the processes that were started together; may be called once in a process. `say`
+// makes the text and is called on rank 0 alone.
 Expected<LaunchedProcess> meet(const std::function<Expected<std::string>()>& say);
 
 }  // namespace trainyard

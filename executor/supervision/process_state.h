@@ -1,13 +1,13 @@
-// What the operating system says of a process of this host.
+// The state of a process of this host, as the operating system knows it.
 #pragma once
 
 namespace trainyard {
 
-// Whether a process is there and has not ended; one that has and that nobody has asked about is
-// not.
+// Whether a process exists and has not ended; a zombie, which has ended and was not waited for, is
+// not alive.
 bool is_alive(int process);
 
-// Whether it was stopped (SIGSTOP, a debugger): it does nothing until it is told to go on.
+// Whether a process was stopped (SIGSTOP, a debugger): it does nothing until it is continued.
 bool is_stopped(int process);
 
 }  // namespace trainyard

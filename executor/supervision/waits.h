@@ -1,6 +1,6 @@
-// Whom a rank waits for: the program says with whom it meets in an operation, the boards who has
-// come there. Stages have lists of their own, so what two ranks meet in has a number in each, and
-// numbers of different stages are never compared.
+// Which ranks a rank waits for. The program says whom it meets in an operation; the boards say who
+// has come there. Each stage has its own list of operations, so one meeting has a number in each
+// list, and numbers of different stages are never compared.
 #pragma once
 
 #include <vector>
@@ -11,15 +11,17 @@
 
 namespace trainyard {
 
-// What a rank in a call, or a device in a communication, lacks. A collective ends when all have
-// come to it, a message when it was sent.
+// What a rank in a call, or a device in a communication, waits for. A collective ends when all
+// members have come to it, a receive when the message was sent.
 struct Waits {
-  std::vector<int> for_ranks;  // that have not come; none: all have
-  std::vector<int> with;       // that are in the same call still, the rank itself too
-  std::vector<int> passed;     // that sent its message and are elsewhere: it leaves while they run
+  std::vector<int> for_ranks;  // ranks that have not come yet; empty: all have
+  std::vector<int> with;       // ranks that are still in the same call, this one included
+  // Ranks that sent the message that this rank receives and went on; a message may leave only while
+  // its sender runs.
+  std::vector<int> passed;
 };
 
-// Of ranks without a program: whoever is in no call keeps all that are in one waiting.
+// For ranks without a program: every rank in no call keeps all that are in one waiting.
 Waits waits_without_program(const Boards& boards, int rank);
 
 // Requires: the board of `rank` is there, and the layout and the program are those of the boards.

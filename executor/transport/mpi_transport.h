@@ -1,5 +1,5 @@
-// Ranks as MPI processes (MPI 3.1): a communicator for each group that the program uses, made once.
-// The library is initialised by the first MpiWorld and by nothing else.
+// Ranks as MPI processes (MPI 3.1), with one communicator for each group that the program uses,
+// made once. Only MpiWorld initialises the library.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@ class MpiWorld {
   MpiWorld(const MpiWorld&) = delete;
   MpiWorld& operator=(const MpiWorld&) = delete;
 
-  // Ends all of them, this one too, with an exit status.
+  // Ends all processes, this one included, with an exit status.
   static void abort(int status);
 
   int rank() const { return rank_; }
@@ -27,8 +27,8 @@ class MpiWorld {
   int rank_ = 0, ranks_ = 1;
 };
 
-// Collective over all processes: the first `layout.ranks()` of them become the program's ranks, the
-// others get nothing. `call` says at any time what the rank is in.
+// Collective over all processes. The first `layout.ranks()` of them become the program's ranks; the
+// others get a null pointer. `call` says at any time which call the rank is in.
 std::unique_ptr<Transport> make_mpi_transport(const MpiWorld& world, const Program& program,
                                               const RankLayout& layout,
                                               std::atomic<RankCall>& call);

@@ -1,4 +1,4 @@
-// MPI counts elements in an int: more of them than that go in several calls.
+// MPI counts elements in an int; larger messages are moved in several calls.
 #pragma once
 
 #include <algorithm>
@@ -9,11 +9,11 @@
 
 namespace trainyard {
 
-// Largest count of a call.
+// Most elements in one call.
 inline constexpr std::int64_t kLargestCount = std::numeric_limits<int>::max();
 
-// Calls move(first, count) for the `size` elements, at most `largest` in a call and in their order,
-// until one fails. Not at all where there are none.
+// Calls move(first, count) over `size` elements in their order, at most `largest` in a call, until
+// one fails. Never calls it where there are none.
 template <typename Move>
 Expected<void> in_pieces(std::int64_t size, std::int64_t largest, const Move& move) {
   for (std::int64_t first = 0; first < size; first += largest) {

@@ -1,5 +1,5 @@
-// Ranks in words: the calls that one can be in, as a look at it from outside shows them, and lists
-// of them.
+// The calls of a transport that a rank can be in, as others see it from outside, and lists of ranks
+// in words.
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,7 @@ std::string_view name_of(RankCall call);  // "all-reduce"; empty: none
 // "rank 2", "ranks 1, 3 to 6 and 9". Requires: ascending, not empty.
 std::string ranks_listed(const std::vector<int>& ranks);
 
-// What the rank is in, while it is.
+// Publishes the call that the rank is in, for as long as this object lives.
 class WithinCall {
  public:
   WithinCall(std::atomic<RankCall>& where, RankCall call) : where_(where) { where_.store(call); }

@@ -1,5 +1,6 @@
-// One connection of the socket transport: messages in the order of their tags, as much of them at a
-// time as goes without waiting. After them (socket_meeting.h) nobody blocks in a system call.
+// One connection of the socket transport. Messages carry a tag, and those with the same tag keep
+// their order. Only as much is sent or received at a time as goes without waiting, so that nobody
+// blocks in a system call once the ranks have met (socket_meeting.h).
 #pragma once
 
 #include <fmt/format.h>
@@ -25,15 +26,16 @@ using RawBytes = std::vector<char>;
 struct MessageHead {
   std::int64_t tag = 0, size = 0;
 };
-// More than any host has memory for.
+// In bytes; more than any host has memory for.
 inline constexpr std::int64_t kLargestMessage = std::int64_t{1} << 40;
 
-// Of a call of the operating system, by errno.
+// The failure of a system call, by errno.
 inline Expected<void> system_failure(std::string_view call) {
   return failure("", fmt::format("{} failed: {}", call, std::strerror(errno)));
 }
 
-// A connection to one peer: what waits to leave, what has come in part, what has arrived.
+// A connection to one peer: messages waiting to leave, the one that has come in part, and those
+// that have arrived.
 class SocketPeer {
  public:
   explicit SocketPeer(int socket = -1) : socket_(socket) {}
@@ -65,8 +67,8 @@ class SocketPeer {
     return message;
   }
 
-  // As much as goes without waiting. A peer that has gone is nobody's failure but of who waits for
-  // it; what it had sent before is taken in first.
+  // Sends as much as goes without waiting. That the peer has gone is no failure here, only for
+  // whoever waits for it; what it had sent before is received first.
   Expected<void> send_some() {
     while (!leaving_.empty()) {
       const RawBytes& message = leaving_.front();
@@ -85,7 +87,7 @@ class SocketPeer {
     }
     return {};
   }
-  // The error: what the peer sent, which no message is; it stays that.
+  // Receives as much as has come. The error: what the peer sent is not a message; it lasts.
   Expected<void> receive_some() {
     while (!is_wrong() && is_whole()) keep();
     if (!is_wrong()) return {};
@@ -97,13 +99,13 @@ class SocketPeer {
 
   bool is_wrong() const { return head_ && (head_->size < 0 || head_->size > kLargestMessage); }
 
-  // Whether the next head or message has come in full, with what goes without waiting.
+  // Receives without waiting; true when the next head or message is complete.
   bool is_whole() {
     const std::size_t wanted = head_ ? static_cast<std::size_t>(head_->size) : sizeof(MessageHead);
     coming_.resize(wanted);
     if (got_ == wanted) return true;
     const auto got = ::recv(socket_, coming_.data() + got_, wanted - got_, MSG_DONTWAIT);
-    // A rank that is done closes: that is nobody's failure but of who waits for it.
+    // A rank that is done closes its end: a failure only for whoever still waits for it.
     closed_ = got == 0 || (got < 0 && !would_wait());
     if (got > 0) got_ += static_cast<std::size_t>(got);
     return got_ == wanted;

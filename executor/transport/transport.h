@@ -1,6 +1,6 @@
-// How the ranks of the CPU backend reach each other: numbers in arrays, among the members of a
-// group in their order. One implementation speaks MPI, one TCP, one is the only rank that there is,
-// and one has local copies in the place of its peers.
+// How ranks exchange arrays in the host's memory. A collective joins the members of a group, in the
+// group's order. There are four implementations: MPI, TCP, a single rank, and a stand-in that makes
+// local copies in the place of the peers' messages.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace trainyard {
 // Elements for each member of a group.
 using Counts = std::vector<std::int64_t>;
 
-// How the error of a call ends whose peer has closed its connection.
+// The end of the error message of a call whose peer has closed its connection.
 inline constexpr std::string_view kHasGone = "has gone";
 
 enum class RingWay { on, back };
@@ -30,7 +30,7 @@ class Transport {
   Transport& operator=(const Transport&) = delete;
   virtual ~Transport() = default;
 
-  // In place.
+  // Reduces `count` numbers in place.
   virtual Expected<void> all_reduce(Group group, float* numbers, std::int64_t count,
                                     Reduction how) = 0;
   virtual Expected<void> reduce_scatter(Group group, const float* all, const Counts& counts,
@@ -39,17 +39,20 @@ class Transport {
                                     float* all) = 0;
   virtual Expected<void> all_to_all(Group group, const float* to, const Counts& to_counts,
                                     float* from, const Counts& from_counts) = 0;
-  // On: to the next member, from the one before. Back: the other way round.
+  // One step around a ring. On: sends to the next member and receives from the one before; back:
+  // the other way round.
   virtual Expected<void> pass(Group group, RingWay way, const float* mine, float* received,
                               std::int64_t count) = 0;
-  // Messages of one way arrive in their order. A send keeps a copy and returns at once.
+  // Point to point. `way` is a tag: messages with the same one arrive in the order in which they
+  // were sent. A send keeps a copy and returns at once.
   virtual Expected<void> send(int to, int way, const float* numbers, std::int64_t count) = 0;
   virtual Expected<void> receive(int from, int way, float* numbers, std::int64_t count) = 0;
-  // Between operations: what was sent makes headway, where only the rank's own calls move it.
+  // Called between operations: lets sent messages make progress, where only the rank's own calls
+  // do.
   virtual void move_messages() {}
-  // Until every message sent has left.
+  // Waits until every message sent has left.
   virtual Expected<void> wait_for_messages() = 0;
-  // From one rank to all.
+  // Sends `bytes` of rank `from` to all ranks.
   virtual Expected<void> broadcast(std::string& bytes, int from) = 0;
 
   int rank() const { return rank_; }
@@ -64,8 +67,8 @@ class Transport {
 
 // A single rank; every group has one member.
 std::unique_ptr<Transport> make_single_rank_transport();
-// One of many ranks, whose peers are replaced by local copies of as many bytes: its times are real,
-// its numbers are not. Requires: `layout` outlives it.
+// One of many ranks without its peers: local copies of as many bytes replace the messages. Its
+// times are real, its numbers are not. Requires: `layout` outlives it.
 std::unique_ptr<Transport> make_stand_in_transport(const RankLayout& layout, int rank);
 
 }  // namespace trainyard
