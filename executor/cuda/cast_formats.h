@@ -1,5 +1,5 @@
-// Which buffers of a program hold numbers in 8 bits, and in what format: what a cast writes, and
-// what becomes of that where ranks gather it or copies take it somewhere else.
+// Which buffers of a program hold numbers in 8 bits, and in what format: those that a cast writes,
+// and those that an all-gather, a copy or a move makes of them.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace trainyard {
 
-// By buffer.
+// The format of each buffer of the program; none where it holds wider numbers.
 std::vector<CastFormat> cast_formats(const Program& program);
 
 }  // namespace trainyard

@@ -1,5 +1,5 @@
-// The compute operations of a program on a device: which kernels and matrix products each of them
-// is, as compute() of executor/cpu/kernels is on the host.
+// The compute operations of a program on a device: calls for each operation the kernels and matrix
+// products that carry it out, as compute() of executor/cpu/kernels does on the host.
 #pragma once
 
 #include "executor/cpu/kernels/kernels.h"
@@ -10,12 +10,12 @@
 
 namespace trainyard {
 
-// By access, in their order; as Operands are on the host.
+// The operands of one operation by access, each list in their order (Operands on the host).
 struct DeviceOperands {
   std::vector<DeviceTensor*> in, out, in_place;
 };
 
-// What work on a device needs.
+// One operation and what computing it on a device needs.
 struct DeviceWork {
   const Operation& operation;
   Where where;
@@ -28,7 +28,7 @@ struct DeviceWork {
   const View& in(std::size_t i) const { return operands.in[i]->view; }
   const View& out(std::size_t i) const { return operands.out[i]->view; }
   const View& in_place(std::size_t i) const { return operands.in_place[i]->view; }
-  // nullptr: there are not so many.
+  // nullptr where there are fewer operands.
   const View* in_if(std::size_t i) const {
     return i < operands.in.size() ? &operands.in[i]->view : nullptr;
   }
@@ -39,8 +39,8 @@ struct DeviceWork {
 
 void compute(const DeviceWork& work);
 
-// A weight, as a GEMM that casts it reads it (CastWeight of executor/cpu/kernels/kernels.h); in
-// wider recipes the weight itself.
+// A weight as a GEMM reads it: cast where the operation casts weights (CastWeight of
+// executor/cpu/kernels/kernels.h), the weight itself in wider recipes.
 class DeviceWeight {
  public:
   DeviceWeight(const DeviceWork& work, const View& weight);
@@ -51,12 +51,13 @@ class DeviceWeight {
   View view_;
 };
 
-// The families, each in its file.
+// Families of operations, each in its own file.
 void compute_attention(const DeviceWork& work);
 void compute_experts(const DeviceWork& work);
 void compute_ends(const DeviceWork& work);
 
-// The numbers of a tensor on the host; waits for the stream. Kept in the tensor's mirror.
+// The numbers of a tensor on the host. The first call waits for the stream; the copy stays in the
+// tensor's mirror.
 const std::vector<float>& mirrored(const Queue& queue, DeviceTensor& tensor);
 std::vector<float> downloaded(const Queue& queue, const View& view);
 void upload(const Queue& queue, const View& view, const std::vector<float>& numbers);

@@ -1,7 +1,7 @@
-// Attention by cuDNN, through the headers of its frontend, where the program was built with them
-// and the library is found when it runs (libcudnn.so.9, by dlopen): a graph for each shape, built
-// when it is first met. It is asked whether it has a kernel; where it has none, or has no library,
-// the caller has kernels of its own. Source: cuDNN documentation, "Scaled Dot Product Attention".
+// Attention by cuDNN, if the program was built with the headers of cuDNN's frontend and
+// libcudnn.so.9 is found at run time (dlopen). A graph is built for each shape when it is first
+// met, and cuDNN is asked whether it has a kernel for it. Without a kernel or library the caller
+// falls back on kernels of our own. Source: cuDNN documentation, "Scaled Dot Product Attention".
 #pragma once
 
 #include <memory>
@@ -18,17 +18,18 @@ class CudnnAttention {
   CudnnAttention& operator=(const CudnnAttention&) = delete;
   virtual ~CudnnAttention() = default;
 
-  // Whole causal sequences in bf16 or fp16 without windows and sinks. False: nothing was done.
+  // Takes whole causal sequences in bf16 or fp16 without windows and sinks. False: not supported,
+  // nothing was done.
   virtual bool forward(const Queue& queue, const AttentionPlan& plan,
                        const AttentionOperands& of) = 0;
-  // By a deterministic kernel, so that runs repeat themselves, unless that one wants more than a
-  // GiB of memory beside its operands.
+  // Uses a deterministic kernel, so that runs repeat themselves, unless that one needs more than a
+  // GiB of memory beside its operands. False: as for forward().
   virtual bool backward(const Queue& queue, const AttentionPlan& plan, const AttentionOperands& of,
                         const AttentionGradients& gradients) = 0;
 };
 
 std::unique_ptr<CudnnAttention> make_cudnn_attention();
-// "9.14.0", of the library; empty where there is none.
+// Version of the library, such as "9.14.0"; empty where there is none.
 std::string cudnn_version();
 
 }  // namespace trainyard

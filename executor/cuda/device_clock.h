@@ -1,4 +1,4 @@
-// Times of work on a device, one piece at a time, by events: for calibrations and benchmarks.
+// Times single pieces of work on a device by events, for calibrations and benchmarks.
 #pragma once
 
 #include <algorithm>
@@ -18,20 +18,21 @@ class DeviceClock {
   CudaStatus& status() { return status_; }
   Queue queue() { return {status_, stream_, memory_.pool()}; }
 
-  // Of one call of `work`, which hands work to the queue: several in a row where it is short, so
-  // that starting it is hidden; repeated until the median is sure or the budget spent.
+  // Time of one call of `work`, which hands work to the queue. Short work is called several times
+  // in a row, so that launching it is hidden; that is repeated until the median is certain or the
+  // budget is spent.
   template <typename Work>
   Timing time_of(const Work& work, Seconds budget) {
     constexpr double kLong = 1e-3;  // s
     const auto start = TimingClock::now();
-    run_of(work, 1);  // in which libraries choose kernels, and load them: it says nothing of others
+    run_of(work, 1);  // warm-up: libraries choose and load their kernels
     const double once = run_of(work, 1);
     const int repeats = std::clamp(static_cast<int>(kLong / std::max(once, 1e-6)), 1, 200);
     return repeated_timing([&] { return Seconds(run_of(work, repeats)); },
                            budget - Seconds(seconds_since(start)));
   }
 
-  // Of one call, of `repeats` in a row.
+  // Seconds of one call, averaged over `repeats` in a row.
   template <typename Work>
   double run_of(const Work& work, int repeats) {
     begin();
@@ -39,7 +40,8 @@ class DeviceClock {
     return std::max(seconds_since_begin() / repeats, 1e-9);
   }
 
-  // Numbers about zero, not above 1: products of zeros are faster than any that training sees.
+  // Fills `view` with random numbers around zero, at most 1: products of zeros run faster than any
+  // in training.
   void make_noise(const View& view);
 
  private:

@@ -1,5 +1,5 @@
-// What the collectives of a program do, by the calls of a device transport: which rows and parts
-// go where (executor/cpu/exchange.h, on a device).
+// Carries out the collectives of a program by calls of a device transport: decides which rows and
+// parts go where (executor/cpu/exchange.h does so on the host).
 #pragma once
 
 #include "executor/cuda/compute.h"
@@ -11,7 +11,7 @@ struct DeviceExchange {
   const DeviceWork& work;
   DeviceTransport& transport;
   int members = 1;
-  int self = 0;  // among the members
+  int self = 0;  // index of this rank among the members
 };
 
 Expected<void> take_part(const DeviceExchange& exchange);

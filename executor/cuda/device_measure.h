@@ -1,5 +1,5 @@
-// How long the CUDA backend's operations take on the first device, one at a time, by events: what a
-// calibration is fitted to. Statistics and limits are those of executor/measure/samples.h.
+// How long the CUDA backend's operations take on the first device, one at a time, by events: the
+// input of a calibration. Statistics and limits are those of executor/measure/samples.h.
 #pragma once
 
 #include "executor/measure/samples.h"
@@ -10,7 +10,7 @@ struct MeasuredDevice {
   HostSamples samples;
   Bytes memory;
   int multiprocessors = 1;
-  BytesPerSecond link;  // from the host's memory
+  BytesPerSecond link;  // copies from the host's memory
   int compute_major = 0, compute_minor = 0;
 };
 // The error names the call that failed. Requires: there is a device.

@@ -1,6 +1,6 @@
-// Tensors in device memory, and those that a plan keeps outside it in the host's. The pool is the
-// device's, in the order of streams: memory of a tensor is taken on the stream that makes it and
-// given back when every stream that used it has come so far.
+// Tensors in device memory, and in the host's memory where a plan offloads them. Device memory
+// comes from a pool in the order of streams: a tensor's memory is taken on the stream that makes
+// it, and given back on a stream that comes after every stream that used it.
 #pragma once
 
 #include <vector>
@@ -13,33 +13,34 @@ namespace trainyard {
 
 struct DeviceTensor {
   View view;
-  std::int64_t room = 0;  // elements that there is memory for
-  std::size_t bytes = 0;  // of that memory
+  std::int64_t room = 0;  // elements that the memory has room for
+  std::size_t bytes = 0;  // size of that memory
   const ProgramBuffer* what = nullptr;
-  unsigned streams = 0;  // that have used it, by bit
+  unsigned streams = 0;  // the streams that have used it, one bit each
   bool on_host() const { return what != nullptr && what->away != OffloadTarget::none; }
-  // The numbers on the host too, where they say how many rows come next.
+  // A copy on the host, where it was asked for (the numbers of rows that routing decides); else
+  // empty.
   std::vector<float> mirror;
 };
 
-// `cast`: what a cast left in it, or nothing.
+// How a buffer's elements are stored. `cast`: the format that a cast wrote into it, or none.
 ElementType element_type(const ProgramBuffer& buffer, const CastFormat& cast);
 
 class DeviceMemory {
  public:
-  // Takes `expected` bytes at once, so that a step does not ask the device for them one by one.
+  // Reserves `expected` bytes at once, so that a step does not ask the device for them bit by bit.
   DeviceMemory(CudaStatus& status, int device, std::size_t expected);
   ~DeviceMemory();
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
 
-  // Its shape becomes rows × columns; the numbers are lost.
+  // Gives the tensor a new shape, with more memory where it needs more; its numbers are lost.
   void reshape(DeviceTensor& tensor, std::int64_t rows, std::int64_t columns, const Queue& queue);
   void release(DeviceTensor& tensor, cudaStream_t stream);
   cudaMemPool_t pool() const { return pool_; }
-  std::size_t held() const { return held_; }  // by tensors on the device
-  // Of the pool, temporary memory included: given out, and kept from the device for that; at most
-  // since the start.
+  std::size_t held() const { return held_; }  // bytes that tensors have on the device
+  // Largest amounts since the start, temporary memory included: what the pool gave out, and what it
+  // kept from the device for that.
   Bytes peak() const;
   Bytes reserved() const;
 

@@ -1,7 +1,7 @@
-// Collectives of the CUDA backend, as executor/measure/measure_collectives.h measures them: by NCCL
-// where every rank has a device of its own, through the host's memory where they share one. An
-// exchange is timed by events of its stream, staging included; the arithmetic beside it is a
-// product in bf16 on another stream.
+// Lets executor/measure/measure_collectives.h measure the collectives of the CUDA backend: NCCL
+// where every rank has a device of its own, the host's memory where ranks share one. An exchange is
+// timed by events of its stream, staging included; the arithmetic beside it is a bf16 product on
+// another stream.
 #pragma once
 
 #include "executor/measure/measure_collectives.h"
@@ -15,12 +15,12 @@ class DeviceParty {
   DeviceParty& operator=(const DeviceParty&) = delete;
   virtual ~DeviceParty() = default;
   virtual CalibrationParty party() = 0;  // Requires: this outlives it
-  virtual bool shared() const = 0;       // any two ranks have the same device
+  virtual bool shared() const = 0;       // whether any two ranks share a device
   virtual Expected<void> state() const = 0;
 };
 
-// Collective over the ranks of `all`. `transport`: the host's among the first so many ranks,
-// nothing on the others.
+// Collective over the ranks of `all`. `transport` makes the host's transport among the first
+// `ranks` ranks, and a null pointer on the others.
 Expected<std::unique_ptr<DeviceParty>> make_device_party(
     Transport& all, std::function<std::unique_ptr<Transport>(int ranks)> transport);
 

@@ -1,5 +1,5 @@
-// How ranks reach each other with numbers in device memory; executor/transport/transport.h for the
-// host. A call hands work to a queue; what it moves is there when the queue has come so far.
+// How ranks exchange numbers in device memory (executor/transport/transport.h is the host's
+// counterpart). A call hands work to a queue; its result is there when the queue has come so far.
 #pragma once
 
 #include <functional>
@@ -19,7 +19,7 @@ class DeviceTransport {
   DeviceTransport& operator=(const DeviceTransport&) = delete;
   virtual ~DeviceTransport() = default;
 
-  // In place.
+  // Reduces in place.
   virtual Expected<void> all_reduce(const Queue& queue, Group group, const View& numbers,
                                     Reduction how) = 0;
   virtual Expected<void> reduce_scatter(const Queue& queue, Group group, const View& all,
@@ -29,31 +29,32 @@ class DeviceTransport {
   virtual Expected<void> all_to_all(const Queue& queue, Group group, const View& to,
                                     const Counts& to_counts, const View& from,
                                     const Counts& from_counts) = 0;
-  // On: to the next member, from the one before. Back: the other way round.
+  // One step around a ring. On: sends to the next member and receives from the one before; back:
+  // the other way round.
   virtual Expected<void> pass(const Queue& queue, Group group, RingWay way, const View& mine,
                               const View& received) = 0;
   virtual Expected<void> send(const Queue& queue, int to, int way, const View& numbers) = 0;
   virtual Expected<void> receive(const Queue& queue, int from, int way, const View& numbers) = 0;
-  // Calls of one operation, which need no memory before they are handed over: as one message, where
-  // there is such a thing. Else each pays the time of a message.
+  // Makes the calls of one operation as a single message where the transport can; else each pays
+  // the latency of a message. Requires: `calls` take no memory between them.
   virtual Expected<void> at_once(const std::function<Expected<void>()>& calls) { return calls(); }
-  // Whether something went wrong since; asked again and again while work is under way.
+  // An error that has shown since; asked again and again while the host waits for work.
   virtual Expected<void> check() = 0;
-  // Until every message sent has left.
+  // Waits until every message sent has left.
   virtual Expected<void> wait_for_messages() = 0;
 };
 
-// Through the host's memory and its transport: for ranks that share a device. Requires: `host`
+// Goes through the host's memory and transport, for ranks that share a device. Requires: `host`
 // outlives it.
 std::unique_ptr<DeviceTransport> make_staged_transport(Transport& host);
-// Local copies of as many bytes in the place of peers.
+// Makes local copies of as many bytes in the place of messages to and from peers.
 std::unique_ptr<DeviceTransport> make_stand_in_device_transport();
-// By NCCL: a communicator for each group, and for each pair of ranks, way and pass. Collective over
-// all ranks of `host`, each with a device of its own.
+// Uses NCCL, with a communicator for each group and one for each pair of ranks, direction and pass.
+// Collective over all ranks of `host`, each of which has a device of its own.
 Expected<std::unique_ptr<DeviceTransport>> make_nccl_transport(const Program& program,
                                                                const RankLayout& layout,
                                                                Transport& host);
-// "2.27.3", of the library; empty where the program was built without it.
+// Version of the library, such as "2.27.3"; empty where the program was built without it.
 std::string nccl_version();
 
 }  // namespace trainyard

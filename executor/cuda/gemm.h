@@ -1,9 +1,9 @@
-// Matrix products by cuBLASLt: row-major operands, sums in float. The library's own choice of
-// kernel, asked for once for each shape. Operands in 8 bits go to it as they are where it takes
-// them: each row by row along what is summed over ("TN" in cuBLAS's words, the one layout that
-// compute capability 9.0 has), by transposed copies where they lie the other way, and a multiple of
-// 16 elements wide (cuBLAS documentation, cublasLtMatmul). Else the same numbers are taken in bf16,
-// which holds each of them exactly.
+// Matrix products by cuBLASLt of row-major operands, with sums in float. The library chooses the
+// kernel, once for each shape. For operands in 8 bits it needs each of them row by row along the
+// summed dimension ("TN" in cuBLAS's words, the one layout that compute capability 9.0 has) and a
+// multiple of 16 elements wide (cuBLAS documentation, cublasLtMatmul). An operand that lies the
+// other way is transposed into a copy first; where the width does not fit, the same numbers are
+// multiplied in bf16, which holds each of them exactly.
 #pragma once
 
 #include <cublasLt.h>
@@ -16,7 +16,7 @@
 
 namespace trainyard {
 
-// A matrix of `rows` × `columns` among rows that are `leading` elements apart.
+// A matrix of `rows` × `columns` whose rows begin `leading` elements apart.
 struct GemmOperand {
   void* data = nullptr;
   cudaDataType type = CUDA_R_32F;
@@ -26,7 +26,7 @@ struct GemmOperand {
   std::int64_t size() const { return rows * columns; }
 };
 GemmOperand operand_of(const View& view);
-// Columns first … of it.
+// `count` columns of it, from `first` on.
 GemmOperand columns_of(const View& view, std::int64_t first, std::int64_t count);
 GemmOperand transposed(GemmOperand operand);
 
@@ -37,16 +37,16 @@ class Gemm {
   Gemm(const Gemm&) = delete;
   Gemm& operator=(const Gemm&) = delete;
 
-  // c = a·b, or += it; what the library does not take together is made fp32 first. `fast`: what
-  // is in 8 bits may be summed with fewer bits (CUBLASLT_MATMUL_DESC_FAST_ACCUM), as Transformer
-  // Engine has it in forward passes alone (fp8_gemm_fprop of Float8CurrentScaling in
-  // transformer_engine/common/recipe, _2X_ACC_FPROP, _2X_ACC_DGRAD and _2X_ACC_WGRAD in
-  // transformer_engine/pytorch/module/base.py).
+  // c = a·b, or c += a·b with `add`. Types that the library does not take together are converted to
+  // fp32 first. `fast`: operands in 8 bits may be summed with fewer bits
+  // (CUBLASLT_MATMUL_DESC_FAST_ACCUM), as Transformer Engine does in forward passes alone
+  // (fp8_gemm_fprop of Float8CurrentScaling in transformer_engine/common/recipe, _2X_ACC_FPROP,
+  // _2X_ACC_DGRAD and _2X_ACC_WGRAD in transformer_engine/pytorch/module/base.py).
   void multiply(const Queue& queue, const GemmOperand& a, const GemmOperand& b,
                 const GemmOperand& c, bool add, bool fast = false);
 
-  // Shapes whose kernels are remembered. Bounded, for an expert has another number of rows in every
-  // micro-batch.
+  // Most shapes whose kernels are remembered: an expert has another number of rows in every
+  // micro-batch, so there is no end of them.
   static constexpr std::size_t kMostRemembered = 4096;
   std::size_t remembered() const { return choices_.size(); }
 
@@ -60,10 +60,10 @@ class Gemm {
   struct Narrow;
   using Key = std::vector<std::int64_t>;
 
-  // Not both in 8 bits.
+  // For operands that are not both in 8 bits.
   void multiply_wide(const Queue& queue, const GemmOperand& a, const GemmOperand& b,
                      const GemmOperand& c, bool add);
-  // Both in 8 bits; false: the library does not take them.
+  // For operands that are both in 8 bits; false: the library does not take them.
   bool multiply_narrow(const Queue& queue, const GemmOperand& a, const GemmOperand& b,
                        const GemmOperand& c, bool add, bool fast);
   void multiply_in_bf16(const Queue& queue, const GemmOperand& a, const GemmOperand& b,
@@ -71,7 +71,7 @@ class Gemm {
   void set_scales(const Choice& choice, const GemmOperand& a, const GemmOperand& b);
   void run(const Queue& queue, const Choice& choice, const GemmOperand& a, const GemmOperand& b,
            const GemmOperand& c, bool add);
-  // Requires: types that the library takes together.
+  // Requires: the library takes the types together.
   void multiply_alike(const Queue& queue, const GemmOperand& a, const GemmOperand& b,
                       const GemmOperand& c, bool add);
   void check(cublasStatus_t status, const char* call);

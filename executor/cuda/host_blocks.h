@@ -1,7 +1,8 @@
-// Memory of the host that the device reads and writes by itself, for what a plan keeps outside the
-// device. In the order of streams, as a pool of the device is: a block that was given back has an
-// event behind its last user, which the stream that takes it next waits for. Asked of the driver
-// only where no block is large enough, which holds up every stream: a first step does it.
+// Page-locked memory of the host, for what a plan keeps outside the device. It is reused in the
+// order of streams, like a pool: a block that was given back has an event after its last use, and
+// the stream that takes it next waits for that event. The driver is asked for memory only where no
+// free block is large enough. That holds up every stream, so in practice it happens in the first
+// step alone.
 #pragma once
 
 #include <vector>
@@ -18,7 +19,7 @@ class HostBlocks {
   HostBlocks& operator=(const HostBlocks&) = delete;
 
   void* take(std::size_t bytes, cudaStream_t stream);
-  // Requires: of take(). `stream` comes after every use.
+  // Requires: `data` came from take(), and `stream` comes after its every use.
   void give_back(void* data, cudaStream_t stream);
 
  private:

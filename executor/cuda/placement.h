@@ -1,6 +1,7 @@
-// Which device a rank has: its place among the ranks of its host, of the devices that it sees.
-// Ranks share devices where a host has fewer devices than ranks; where a launcher shows each rank
-// one of its own (srun --gpus-per-task=1) they do not, although each calls it the first.
+// Which device a rank uses: the i-th rank of a host takes the i-th device that it sees, in turn.
+// Ranks share devices where a host has fewer devices than ranks. Where a launcher shows each rank
+// one device of its own (srun --gpus-per-task=1) they do not, although each rank calls its device
+// the first.
 #pragma once
 
 #include <functional>
@@ -12,15 +13,15 @@ namespace trainyard {
 
 struct DevicePlacement {
   int device = 0;
-  bool shared = false;  // by any two ranks of the run
+  bool shared = false;  // any two ranks of the run share a device
 };
-// `address`: what tells a device from the others of its host. Collective over all ranks. Requires:
-// devices > 0 here.
+// `address` identifies a device among those of its host. Collective over all ranks. Requires: this
+// process sees `devices` > 0.
 Expected<DevicePlacement> place_on_device(Transport& transport, int devices,
                                           const std::function<std::string(int device)>& address);
 
-// The same of the devices that CUDA shows, which this process uses from then on. Collective over
-// all ranks; the error: there is none.
+// The same for the devices that CUDA shows; the process uses the chosen one from then on.
+// Collective over all ranks. The error: there is no device.
 Expected<DevicePlacement> placed(Transport& transport);
 
 }  // namespace trainyard

@@ -1,5 +1,5 @@
-// Where work goes: a stream, the pool that temporary memory comes from, who is told of failures,
-// and who knows of those of peers.
+// Where work is handed over: a stream, the pool for its temporary memory, the status that records
+// failures, and the transport that knows of peers' failures.
 #pragma once
 
 #include "executor/cuda/status.h"
@@ -13,15 +13,16 @@ struct Queue {
   CudaStatus& status;
   cudaStream_t stream = nullptr;
   cudaMemPool_t pool = nullptr;
-  DeviceTransport* transport = nullptr;  // what the stream may wait for comes by it
+  // may be null; work on the stream may wait for its messages
+  DeviceTransport* transport = nullptr;
 };
 
-// Until the stream has done what it was handed. The transport is asked meanwhile, so that a peer's
-// failure ends the wait: the status says so.
+// Waits until the stream has done what it was handed. Meanwhile it asks the transport, so that a
+// peer's failure ends the wait and is recorded in the status.
 void wait_for(const Queue& queue);
 
-// Memory for as long as the work that is handed over meanwhile needs it: taken and given back in
-// the order of the stream.
+// Temporary memory, taken and given back in the order of the stream: work that is handed over while
+// this object lives may use it.
 class Scratch {
  public:
   Scratch(const Queue& queue, std::int64_t rows, std::int64_t columns, ElementType type,

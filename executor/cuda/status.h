@@ -1,5 +1,5 @@
-// The first call of the CUDA libraries that failed, as a sentence. Work is handed over without
-// waiting, so a failure may show in a later call; what follows a failure is not looked at.
+// The first failure of a call of the CUDA libraries, as a sentence. Work runs after it was handed
+// over, so a failure may show in a later call; later failures are ignored.
 #pragma once
 
 #include <cuda_runtime_api.h>

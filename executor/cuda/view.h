@@ -1,4 +1,4 @@
-// A matrix in device memory, row by row, as kernels see it.
+// A row-major matrix in device memory, as kernels see it.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,8 @@
 
 namespace trainyard {
 
-// u8: masks, 0 or 1. e4m3, e5m2: what GEMMs in 8 bits read, times a scale (OCP OFP8, MX 1.0).
+// u8: masks of 0 and 1. e4m3, e5m2: operands of GEMMs in 8 bits, each number times a scale (OCP
+// OFP8, MX 1.0).
 enum class ElementType : std::uint8_t { f32, bf16, f16, u8, e4m3, e5m2 };
 constexpr std::size_t bytes_of(ElementType type) {
   switch (type) {
@@ -26,11 +27,12 @@ constexpr bool is_scaled(ElementType type) {
   return type == ElementType::e4m3 || type == ElementType::e5m2;
 }
 
-// What scaled numbers are multiplied with: one float for all of them, or for each `block`
-// neighbours of a row a power of two, as its exponent (e8m0). Rows are then a multiple of blocks.
+// The factors of scaled numbers: one float for the whole tensor, or a power of two for each `block`
+// neighbours of a row, stored as its exponent (e8m0). With blocks, rows are a multiple of `block`
+// long.
 struct Scales {
   void* of = nullptr;
-  int block = 0;  // 0: the whole tensor
+  int block = 0;  // 0: one scale for the whole tensor
 };
 
 struct View {
@@ -45,11 +47,11 @@ struct View {
     if (!is_scaled(type)) return 0;
     return scales.block == 0 ? sizeof(float) : static_cast<std::size_t>(size() / scales.block);
   }
-  // Requires: as many elements.
+  // The same memory in another shape. Requires: as many elements.
   View shaped(std::int64_t new_rows, std::int64_t new_columns) const {
     return {data, new_rows, new_columns, type, scales};
   }
-  // Requires: whole blocks.
+  // `count` elements from `element` on, as a column. Requires: whole blocks.
   View from(std::int64_t element, std::int64_t count) const {
     return {static_cast<char*>(data) + static_cast<std::size_t>(element) * bytes_of(type), count, 1,
             type, scales_from(element)};
@@ -61,13 +63,14 @@ struct View {
     if (scales.block == 0) return scales;
     return {static_cast<char*>(scales.of) + element / scales.block, scales.block};
   }
-  // The numbers alone, as they are stored.
+  // The stored bytes alone, without scales.
   View bare() const {
     return is_scaled(type) ? View{data, rows, columns, ElementType::u8, {}} : *this;
   }
 };
 
-// Memory for a view of so many elements, and where the scales are in it: behind the numbers.
+// Where the scales begin behind `bytes` bytes of numbers, and the memory that a view needs with
+// them.
 constexpr std::size_t scales_at(std::size_t bytes) {
   constexpr std::size_t kAligned = 256;
   return (bytes + kAligned - 1) / kAligned * kAligned;
