@@ -1,6 +1,6 @@
-// The host as a device: every buffer is a matrix of floats, every operation runs when it is
+// The host as a device. Every buffer is a matrix of floats, and every operation runs when it is
 // launched, one after the other, so streams have nothing to wait for. What the program stores in
-// bf16 is rounded to it (to nearest even) after each operation; messages carry floats.
+// bf16 or fp16 is rounded to it (to nearest even) after each operation; messages carry floats.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace trainyard {
 
-// Requires: all outlive it. `rank` of the plan in `setting`.
+// The backend of one rank, that of `transport`. Requires: all arguments outlive it.
 std::unique_ptr<Backend> make_cpu_backend(const Setting& setting, const Program& program,
                                           const RankLayout& layout, Transport& transport);
 

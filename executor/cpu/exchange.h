@@ -1,4 +1,5 @@
-// What the collectives of a program do, by the calls of a transport: which rows and parts go where.
+// Carries out the collectives of a program by calls of a transport: decides which rows and parts go
+// where.
 #pragma once
 
 #include "executor/cpu/kernels/kernels.h"
@@ -10,7 +11,7 @@ struct Exchange {
   const Operation& operation;
   Transport& transport;
   int members = 1;
-  int self = 0;               // among the members
+  int self = 0;               // index of this rank among the members
   bool marks_unknown = true;  // Setting::marks_unknown
 };
 

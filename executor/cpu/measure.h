@@ -7,11 +7,11 @@
 
 namespace trainyard {
 
-// "AMD EPYC, 2596 MHz, Linux 6.1.0, Eigen 3.4.0, compiler 12.2.0": what a measurement is of.
+// What was measured on, such as "AMD EPYC, 2596 MHz, Linux 6.1.0, Eigen 3.4.0, compiler 12.2.0".
 std::string host_provenance();
 
-// Where the budget does not suffice for all, what is needed for a fit and some of the rest; less
-// where the user has had enough.
+// Measures the operations one by one. Where the budget does not suffice, it measures what a fit
+// needs and some of the rest; less if the user interrupts.
 HostSamples measure_host(const MeasureLimits& limits);
 
 }  // namespace trainyard

@@ -1,6 +1,6 @@
-// The other ranks of a node, as far as they are in the way: processes that train small networks of
-// their own for as long as this lives, so that what one rank measures meanwhile is what it attains
-// beside them (caches, memory, clock). They end with the process that started them.
+// Stand-ins for the other ranks of a node: processes that train small networks of their own for as
+// long as this object lives, so that what one rank measures meanwhile is what it attains beside
+// others that share caches, memory and clock. They end with the process that started them.
 #pragma once
 
 #include <sys/types.h>
@@ -11,7 +11,8 @@ namespace trainyard {
 
 class Neighbours {
  public:
-  // Requires: the process has one thread. Fewer where the system has no room for more.
+  // Starts `count` processes, or fewer where the system allows no more. Requires: the calling
+  // process has one thread.
   explicit Neighbours(int count);
   ~Neighbours();
   Neighbours(const Neighbours&) = delete;

@@ -1,5 +1,5 @@
-// Collectives measured among ranks of their own: those that the supervisor starts, where what they
-// find stands on the board of rank 0, or those that a launcher has started on one or more hosts.
+// Measures collectives among rank processes: either those that the supervisor starts, whose results
+// stand on the board of rank 0, or those that a launcher has started on one or more hosts.
 #pragma once
 
 #include <filesystem>
@@ -11,16 +11,19 @@
 
 namespace trainyard {
 
-// In a rank process: measures those of a backend, for about `budget`.
+// Runs in a rank process under the supervisor: measures the collectives of a backend for about
+// `budget`.
 Expected<void> run_collective_rank(const std::filesystem::path& folder, BackendKind backend,
                                    Seconds budget);
-// What they find, on a board that has the room for it, for the supervisor when they are done.
+// Writes the results into the room of a board, and reads them back in the supervisor. Fails where
+// the room is too small.
 Expected<void> write_samples(const GroupSamples& samples, Board& board);
-// Requires: nothing else was written into the board's room.
+// Requires: write_samples() has filled the board's room.
 GroupSamples written_samples(Board& board);
 
-// Where a launcher has started the processes, as many on every host: by all of them, which find the
-// same. Collective; once in a process.
+// Measures among all processes that a launcher has started, as many on every host. Rank 0 gets all
+// results, another rank those of the groups that it is in. Collective; may be called once in a
+// process.
 struct LaunchedSamples {
   int rank = 0, hosts = 1;
   GroupSamples groups;
@@ -29,7 +32,7 @@ Expected<LaunchedSamples> measure_launched(BackendKind backend, const Launcher& 
                                            Seconds budget,
                                            const std::function<void(double fraction)>& progress);
 
-// "Open MPI v4.1.4", "no MPI". Initialises nothing.
+// "Open MPI v4.1.4" or "no MPI"; does not initialise the library.
 std::string mpi_library();
 
 }  // namespace trainyard

@@ -1,6 +1,6 @@
 // How long a backend's collectives take among ranks that run together, by operation, size and
-// number of ranks, and what arithmetic loses while one runs beside it. Times are medians of the
-// slowest rank's (executor/measure/timing.h).
+// number of ranks, and how much arithmetic slows down beside one. Each time is the median over the
+// runs of the slowest rank's time (executor/measure/timing.h).
 #pragma once
 
 #include <functional>
@@ -19,55 +19,60 @@ struct TimedCollective {
 };
 struct GroupSamples {
   std::vector<TimedCollective> collectives;
-  double overlap_slowdown = 0;  // share of its pace that arithmetic loses beside an all-reduce
-  bool staged = false;          // ranks share a device: through the host's memory
+  double overlap_slowdown = 0;  // share of its speed that arithmetic loses beside an all-reduce
+  bool staged = false;          // ranks share a device and go through the host's memory
 };
 
-// One operation on so many floats, by all members of a group together.
+// One collective on a fixed number of floats, carried out by all members of a group together.
 class TimedExchange {
  public:
   TimedExchange() = default;
   TimedExchange(const TimedExchange&) = delete;
   TimedExchange& operator=(const TimedExchange&) = delete;
   virtual ~TimedExchange() = default;
-  // How long one takes of so many in a row, in s; 1 … most_in_a_row().
+  // Seconds of one exchange when `in_a_row` follow each other; 1 … most_in_a_row().
   virtual Expected<double> time_of_one(int in_a_row) = 0;
-  // More than one where it runs after it was handed over: handing it over is hidden behind the one
-  // before, as it is in a step, and the first one connects the ranks.
+  // More than one where exchanges run asynchronously: launching one is then hidden behind the one
+  // before, as in a step, and the first one connects the ranks.
   virtual int most_in_a_row() const { return 1; }
 };
 
-// The first so many ranks, and how a backend's numbers go between them.
+// A group of the first so many ranks that exchange a backend's numbers.
 class CalibrationGroup {
  public:
   CalibrationGroup() = default;
   CalibrationGroup(const CalibrationGroup&) = delete;
   CalibrationGroup& operator=(const CalibrationGroup&) = delete;
   virtual ~CalibrationGroup() = default;
-  virtual Transport& host() = 0;  // among the same ranks
-  // Of `send` there and back. One thread at a time uses it, whichever.
+  virtual Transport& host() = 0;  // the host's transport among the same ranks
+  // An exchange of `count` floats; for `send`, there and back. It may be used from any thread, one
+  // at a time.
   virtual std::unique_ptr<TimedExchange> exchange(CollectiveOperation operation, int count) = 0;
 };
 
-// What a backend measures with.
+// What a backend brings to the measurement.
 struct CalibrationParty {
-  int sizes = 14;         // 1 KiB, 2 KiB, …
-  int reduced = 1 << 18;  // floats that are reduced beside arithmetic
-  // Nothing on ranks beyond the first so many; all ranks call it.
+  int sizes = 14;         // number of sizes: 1 KiB, 2 KiB, …
+  int reduced = 1 << 18;  // floats in the all-reduce that runs beside arithmetic
+  // Makes the group of the first `ranks` ranks, and a null pointer on the others; all ranks call
+  // it.
   std::function<Expected<std::unique_ptr<CalibrationGroup>>(int ranks)> group;
-  std::function<double()> product;  // arithmetic of about a millisecond: how long it took, in s
+  // Computes for about a millisecond and returns how long that took, in s.
+  std::function<double()> product;
 };
-// By the CPU backend; `transport`: among the first so many ranks, nothing on the others.
+// The party of the CPU backend. `transport` makes a transport among the first `ranks` ranks, and a
+// null pointer on the others.
 CalibrationParty host_party(std::function<std::unique_ptr<Transport>(int ranks)> transport);
 
 struct CalibrationRanks {
   Transport& all;
-  int per_host;  // of them, in the order of ranks; the same on every host
+  int per_host;  // ranks per host, consecutive; the same on every host
   CalibrationParty party;
-  std::function<void(double fraction)> progress;  // of what this rank has done
+  std::function<void(double fraction)> progress;  // of this rank's measurements
 };
-// Among 2, 4, … and all ranks of a host, then all ranks of 2, 4, … and all hosts. Collective over
-// all ranks of `world`; all find the same.
+// Measures among 2, 4, … and all ranks of the first host, then among all ranks of 2, 4, … and all
+// hosts. Collective over all ranks of `world`. Rank 0 gets all results, another rank those of the
+// groups that it is in.
 Expected<GroupSamples> measure_collectives(const CalibrationRanks& world, Seconds budget);
 
 }  // namespace trainyard

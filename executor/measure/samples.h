@@ -1,5 +1,5 @@
 // What is measured of a backend's operations on a machine, one at a time and inside whole steps:
-// what a calibration is fitted to. Times are medians (executor/measure/timing.h).
+// the input of a calibration. Times are medians (executor/measure/timing.h).
 #pragma once
 
 #include <functional>
@@ -14,11 +14,11 @@ namespace trainyard {
 struct HostSamples {
   std::vector<GemmSample> gemm;
   std::vector<AttentionSample> attention;
-  double attention_backward = 0;  // time of its gradient over its own, median
+  double attention_backward = 0;  // median of backward over forward time
   std::vector<TrafficSample> traffic;
-  BytesPerSecond copy;                // of large arrays, read and written
-  double sustained_clock = 1;         // pace of products for seconds over their pace when measured
-  StepSamples steps;                  // the same operations inside whole steps; none of a device
+  BytesPerSecond copy;         // of large arrays, counting bytes read and written
+  double sustained_clock = 1;  // speed of products kept up for seconds over their speed in bursts
+  StepSamples steps;           // the same operations inside whole steps
   std::vector<MeasuredPoint> points;  // all of the above, one by one
 };
 

@@ -1,6 +1,6 @@
 // What the compute operations of a program do to matrices on the host: the plain arithmetic of
-// model/program/operation.h, once, for any scalar. The CPU backend runs it in float; the tests'
-// interpreter in double (tests/model/program/interpreter).
+// model/program/operation.h, written once for any scalar. The CPU backend runs it in float, the
+// tests' interpreter in double (tests/model/program/interpreter).
 #pragma once
 
 #include <Eigen/Dense>
@@ -18,41 +18,45 @@ using Vector = Eigen::Matrix<S, Eigen::Dynamic, 1>;
 template <typename S>
 using RowVector = Eigen::Matrix<S, 1, Eigen::Dynamic>;
 
-// The operands of one operation on one rank, by access and in their order. Tokens, experts and
-// counts are numbers like all others.
+// The operands of one operation on one rank, by access, each list in their order. Tokens, experts
+// and counts are stored as numbers like all others.
 template <typename S>
 struct Operands {
   std::vector<const Tensor<S>*> in;
-  std::vector<Tensor<S>*> out;  // of the size that the buffer has
+  std::vector<Tensor<S>*> out;  // already of the buffer's size
   std::vector<Tensor<S>*> in_place;
   std::vector<const ProgramBuffer*> in_buffers, in_place_buffers;
 };
 
+// Where in the step and in the network an operation is computed.
 struct Where {
   const Setting& setting;
   RankCoordinates at;
   Tag tag;
-  int shard = 0;          // of sharded states: which part is this rank's
-  std::int64_t step = 0;  // of the run; its sequences come after those of the steps before
-  double loss_scale = 1;  // what gradients are multiplied with until the update
+  int shard = 0;          // which part of sharded states this rank has
+  std::int64_t step = 0;  // number of the batch; for an update, steps taken so far
+  double loss_scale = 1;  // factor that gradients carry until the update
 };
 
 template <typename S>
 void compute(const Operation& operation, const Where& where, const Operands<S>& operands);
 
-// Operations that are computed alike: on rows of tokens, in attention, on rows of experts, on sums,
-// states and what changes its name, at both ends of the network (where all others count, too).
+// Families of operations: on rows of tokens; attention; on rows of experts; sums, states and moves
+// between buffers; embedding and cross-entropy at both ends of the network. Kinds that compute
+// nothing count as `ends`.
 enum class KernelGroup : std::uint8_t { tokens, attention, experts, states, ends };
 KernelGroup group_of(OperationKind kind);
 
-// The families, each in its file.
+// Families of operations, each in its own file.
 template <typename S>
 void compute_attention(const Operation& operation, const Where& where, const Operands<S>& operands);
-// Of a ring that is not fused the scores of each block are kept beside the log-sum-exp.
+// Whether attention keeps the scores of each block beside the log-sum-exp: in a ring without a
+// fused kernel.
 bool keeps_block_scores(const Where& where);
 template <typename S>
 void compute_experts(const Operation& operation, const Where& where, const Operands<S>& operands);
-// Marks the copies that their experts have no room for, in experts of tokens.
+// Marks in `experts`, the experts chosen for each token, the copies that exceed an expert's
+// capacity.
 template <typename S>
 void drop_copies(const Operation& operation, const Where& where, Tensor<S>& experts);
 template <typename S>
@@ -60,18 +64,19 @@ void compute_ends(const Operation& operation, const Where& where, const Operands
 template <typename S>
 void compute_update(const Operation& operation, const Where& where, const Operands<S>& operands);
 
-// `numbers` as a GEMM in 8 or 4 bits reads them: rounded to the nearest that the format has times a
-// scale, ties to even. A scale is the smallest power of two that leaves nothing beyond the format's
-// largest number, of the whole matrix or of each block of a row, so that a number rounds alike on
-// whichever rank it is, but where it is 2^15 times (e4m3) smaller than what it is scaled with. The
-// scale of a block of nvfp4 is a number of e4m3, times such a power of two for the matrix. Without
-// a format: `numbers`.
+// `numbers` as a GEMM in 8 or 4 bits reads them: scale · (the nearest number of the format to
+// number / scale, ties to even). Without a format, `numbers` unchanged. The scale belongs to the
+// whole matrix or to each block of a row. It is the smallest power of two with which nothing
+// exceeds the format's largest number: so a number rounds alike on every rank, unless it is 2^15
+// times (e4m3) smaller than the largest one of its scale. Blocks of nvfp4 have a number of e4m3 as
+// scale, times such a power of two for the whole matrix.
 template <typename S>
 Tensor<S> rounded(const Tensor<S>& numbers, const CastFormat& format);
-// Matrices side by side, rounded; then this rank's rows of that, where they are kept.
+// Puts matrices side by side and rounds them; a second output gets this rank's rows of the result.
 template <typename S>
 void cast(const Operation& operation, const Where& where, const Operands<S>& operands);
-// A weight, as a GEMM that casts it reads it; in wider recipes the weight itself.
+// A weight as a GEMM reads it: rounded where the operation casts weights, the weight itself in
+// wider recipes.
 template <typename S>
 class CastWeight {
  public:
@@ -90,26 +95,29 @@ class CastWeight {
   const Tensor<S>* weight_;
 };
 
-// Elements of a matrix that counts as one flat array.
+// A range of elements of a matrix taken as one flat array.
 struct FlatPart {
   Eigen::Index begin = 0, end = 0;
   bool has(Eigen::Index element) const { return element >= begin && element < end; }
 };
+// The part of `shard` where `size` elements are cut into `shards` parts of ⌈size/shards⌉; the last
+// ones may be shorter.
 FlatPart part_of(Eigen::Index size, int shards, int shard);
 
-// Where row `row` of context rank `context` stands in its sequence of `length` tokens: rank i has
-// the chunks i and 2c − 1 − i of 2c, so that causal masking leaves all ranks the same work; under
-// Ulysses, or where the chunks do not come out even, one run.
+// Position in its sequence of `length` tokens of row `row` of context rank `context`. Of 2c equal
+// chunks rank i has chunks i and 2c − 1 − i, so that causal masking leaves all ranks the same work.
+// Under Ulysses, or where the chunks are not equal, rank i has the i-th of c runs. Example: with c
+// = 2 and 8 tokens rank 0 has positions 0, 1, 6, 7 and rank 1 has 2 to 5.
 std::int64_t dealt_position(const Plan& plan, std::int64_t length, int context, std::int64_t row);
-// The inverse: which context rank has a position, in which of its rows of that sequence.
+// The inverse: the context rank that has a position, and its row of that sequence there.
 struct DealtRow {
   int context = 0;
   std::int64_t row = 0;
 };
 DealtRow dealt_row(const Plan& plan, std::int64_t length, std::int64_t position);
 
-// Row `row` of a matrix with `rows` rows on this rank: which sequence of the run, which position in
-// it. `rows` tells whether the matrix has the tokens of all tensor-parallel ranks.
+// The sequence of the run and the position in it of row `row` in this rank's matrix of `rows` rows.
+// `rows` tells whether the matrix has the tokens of all tensor-parallel ranks or only this rank's.
 struct TokenPlace {
   std::int64_t sequence = 0, position = 0;
 };

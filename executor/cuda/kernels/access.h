@@ -1,6 +1,7 @@
-// Elements of views in kernels: stored as the view's type, computed in float. The type is asked for
-// at run time: it is the same for all threads of a warp, and one kernel serves all recipes. What is
-// scaled is multiplied as it is read and divided by the scale that stands there as it is written.
+// Elements of views in kernels: stored as the view's type, computed in float. The type is read at
+// run time: it is the same for all threads of a warp, and one kernel serves all recipes. Scaled
+// numbers are multiplied by their scale when read, and divided by the scale already stored when
+// written.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -27,7 +28,8 @@ __device__ inline __nv_fp8_interpretation_t interpretation_of(ElementType type) 
 __device__ inline float narrow_number(unsigned char bits, ElementType type) {
   return __half2float(__half(__nv_cvt_fp8_to_halfraw(bits, interpretation_of(type))));
 }
-// Ties to even; beyond the largest number: that. What is no number stays none.
+// Rounds ties to even; numbers beyond the format's largest become the largest. Infinities and NaN
+// become NaN.
 __device__ inline unsigned char narrow_bits(float number, ElementType type) {
   const float kept = fabsf(number) == INFINITY ? NAN : number;
   return __nv_cvt_float_to_fp8(kept, __NV_SATFINITE, interpretation_of(type));
@@ -47,7 +49,8 @@ __device__ inline void set_number(__nv_bfloat16& to, float number) {
 }
 __device__ inline void set_number(__half& to, float number) { to = __float2half(number); }
 
-// Eight elements as they lie in memory: several can be on their way before the first is looked at.
+// Eight elements as they lie in memory. Fetching several of them before unpacking the first hides
+// the latency of memory.
 struct Raw {
   uint4 words[2];
 };
@@ -78,7 +81,7 @@ __device__ inline void put_raw(const View& view, std::int64_t i, const Raw& raw)
   }
 }
 
-// Numbers that lie one after the other, of eight by way of `raw`.
+// Takes N consecutive numbers: eight from `raw`, fewer from memory.
 template <typename Number, int N>
 __device__ inline void take_part(const View& view, std::int64_t i, const Raw& raw,
                                  Number (&part)[N]) {
@@ -108,7 +111,8 @@ __device__ inline void halves(const View& view, std::int64_t i, const Raw& raw, 
 #pragma unroll
   for (int k = 0; k < N; ++k) pack.x[k] = as_float(part[k]);
 }
-// By words: a shift or a mask each, where two numbers taken apart first take three.
+// Unpacks word by word: one shift or mask for each number. Taking the numbers apart first would
+// cost more instructions.
 __device__ inline Pack<8> bfloats(const Raw& raw) {
   const unsigned words[4] = {raw.words[0].x, raw.words[0].y, raw.words[0].z, raw.words[0].w};
   Pack<8> pack;
@@ -129,7 +133,7 @@ __device__ inline void store_halves(const View& view, std::int64_t i, const Pack
 
 // ---- Of any type --------------------------------------------------------------------------------
 
-// Elements i … i + N − 1, of eight what fetch() has brought of them.
+// Elements i … i + N − 1 as floats; with N = 8, from what fetch() has brought.
 template <int N>
 __device__ inline Pack<N> unpacked(const View& view, std::int64_t i, const Raw& raw) {
   Pack<N> pack;
@@ -155,13 +159,13 @@ __device__ inline Pack<N> unpacked(const View& view, std::int64_t i, const Raw& 
   }
   return pack;
 }
-// What unpacked() takes them from: several operands are fetched before the first is looked at.
+// What unpacked() needs. Fetch several operands before unpacking the first.
 template <int N>
 __device__ inline Raw fetch_pack(const View& view, std::int64_t i) {
   if constexpr (N == 8) return fetch(view, i);
   return Raw{};
 }
-// Requires, of eight: i is where they are aligned.
+// Requires: with N = 8, the elements at i are aligned.
 template <int N>
 __device__ inline Pack<N> load(const View& view, std::int64_t i) {
   return unpacked<N>(view, i, fetch_pack<N>(view, i));
@@ -211,14 +215,15 @@ struct Largest {
   __device__ float operator()(float a, float b) const { return fmaxf(a, b); }
 };
 
-// Every thread gets the result. Requires: whole warps, at most 32; all threads take part.
+// Combines the values of all threads of a block; every thread gets the result. Requires: whole
+// warps, at most 32; all threads take part.
 template <typename Join>
 __device__ inline float over_block(float mine, float none, const Join& join) {
   __shared__ float parts[32];
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   for (int away = 16; away > 0; away /= 2) mine = join(mine, __shfl_xor_sync(~0u, mine, away));
-  __syncthreads();  // nobody reads the parts of a call before
+  __syncthreads();  // no thread still reads parts of an earlier call
   if (lane == 0) parts[warp] = mine;
   __syncthreads();
   float all = none;
@@ -230,8 +235,8 @@ __device__ inline float block_max(float mine) { return over_block(mine, -INFINIT
 
 // ---- Over all elements --------------------------------------------------------------------------
 
-// Calls body.run<N>(i) for elements i … i + N − 1 of begin … end − 1, as one of `threads` threads.
-// Eight at a time begin where i − even is a multiple of eight; before and after it is one.
+// Calls body.run<N>(i) for elements i … i + N − 1 of begin … end − 1, as one of `threads` threads:
+// N at a time where i − even is a multiple of N, one by one before and after that.
 struct Stretch {
   std::int64_t begin = 0, end = 0, even = 0;
 };
@@ -261,7 +266,7 @@ __global__ void each_kernel(Body body, Stretch span) {
   each_of<N>(span, global_thread(), all_threads(), body);
 }
 
-// Of a kernel whose blocks take turns at what there is: 16 for each multiprocessor of an H100.
+// Most blocks of a kernel whose blocks loop over the work: 16 for each multiprocessor of an H100.
 inline constexpr std::int64_t kMostBlocks = 132 * 16;
 inline unsigned blocks_at_most(std::int64_t blocks, std::int64_t most = kMostBlocks) {
   return static_cast<unsigned>(blocks < most ? blocks : most);
@@ -270,10 +275,10 @@ inline unsigned blocks_for(std::int64_t threads) {
   return blocks_at_most((threads + kBlock - 1) / kBlock);
 }
 
-// The first element from which on eight of each operand are aligned; −1: there is none.
+// The first element from which eight of each operand are aligned; −1: there is none.
 inline std::int64_t even_place(std::initializer_list<const View*> views) {
   const auto is_even = [](const View& view, std::int64_t i) {
-    if (view.scales.block > 0 && i > 0) return false;  // eight of them have one scale
+    if (view.scales.block > 0 && i > 0) return false;  // eight elements must lie in one block
     const std::size_t bytes = bytes_of(view.type);
     const std::size_t aligned = bytes == 1 ? 8 : 16;
     return (reinterpret_cast<std::uintptr_t>(view.data) + static_cast<std::size_t>(i) * bytes) %
@@ -288,13 +293,13 @@ inline std::int64_t even_place(std::initializer_list<const View*> views) {
   return -1;
 }
 
-// Of a matrix, where elements i … are in it: of one row.
+// Row and column of element i of a matrix.
 struct Spot {
   std::int64_t row, column, i;
 };
-// Calls body.run<N>(spot) for every N elements of a matrix with rows of `packs` · N. A thread has
-// the same columns in every step-th row, so it divides once: 64-bit divisions for each pack would
-// take longer than the memory does.
+// Calls body.run<N>(spot) for every N elements of a matrix whose rows have `packs` · N. A thread
+// visits the same columns in every step-th row and divides once: a 64-bit division for each pack
+// would take longer than the memory traffic.
 template <int N, typename Body>
 __global__ void each_spot_kernel(Body body, std::int64_t rows, unsigned packs, unsigned step) {
   const auto thread = static_cast<unsigned>(global_thread());
@@ -306,8 +311,8 @@ __global__ void each_spot_kernel(Body body, std::int64_t rows, unsigned packs, u
   }
 }
 
-// Eight at a time where rows come out even, and `even` says that they do in every operand: operands
-// are then aligned and no pack straddles two rows.
+// Visits a matrix eight elements at a time if rows are a multiple of eight and `even` says the same
+// of every operand: then operands are aligned and no pack straddles two rows.
 template <typename Body>
 void each(const Queue& queue, const char* name, const Body& body, std::int64_t rows,
           std::int64_t columns, bool even = true) {
@@ -321,8 +326,8 @@ void each(const Queue& queue, const char* name, const Body& body, std::int64_t r
         static_cast<unsigned>(packs), static_cast<unsigned>(step));
 }
 
-// Where element i of the result needs element i of each operand and nothing of rows:
-// eight at a time between what the operands' first places leave at both ends.
+// For results whose element i needs only element i of each operand: eight at a time, and one by one
+// at the ends where the operands are not aligned.
 template <typename Body>
 void each_alike(const Queue& queue, const char* name, const Body& body, std::int64_t count,
                 std::initializer_list<const View*> operands) {

@@ -1,5 +1,5 @@
-// How a kernel starts, and what kernels share: the one place where CUDA's own syntax for it stands
-// (the tests replace this file to run kernels on the host, tests/gpu/emulated).
+// How a kernel is launched, and device functions that kernels share. CUDA's launch syntax stands in
+// this file alone: the tests replace it to run kernels on the host (tests/gpu/emulated).
 #pragma once
 
 #include <cuda_bf16.h>
@@ -12,12 +12,13 @@
 
 namespace trainyard {
 
-inline constexpr int kBlock = 256;  // threads
+inline constexpr int kBlock = 256;  // threads of a block
 
 template <typename... P, typename... A>
 void start(const Queue& queue, const char* name, void (*kernel)(P...), dim3 blocks, int threads,
            std::size_t shared, A... arguments) {
-  constexpr std::size_t kUnasked = 32 * 1024;  // 48 with what a kernel has besides
+  // a kernel may use 48 KiB, static shared memory included
+  constexpr std::size_t kUnasked = 32 * 1024;
   if (blocks.x == 0 || blocks.y == 0 || blocks.z == 0 || !queue.status.ok()) return;
   if (shared > kUnasked) {
     queue.status.check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
@@ -28,7 +29,7 @@ void start(const Queue& queue, const char* name, void (*kernel)(P...), dim3 bloc
   queue.status.check(cudaGetLastError(), name);
 }
 
-// Bytes that a block may ask for.
+// Most bytes of shared memory that a block may ask for.
 inline std::size_t most_shared_memory(const Queue& queue) {
   int device = 0, bytes = 0;
   queue.status.check(cudaGetDevice(&device), "cudaGetDevice");
@@ -43,8 +44,8 @@ __device__ inline unsigned char* shared_memory() {
   return memory;
 }
 
-// To some 2 + |x| units of the last place, in two instructions each: what is below 2⁻¹²⁶, or is
-// divided by more than 2¹²⁶, is zero.
+// Approximations in two instructions each. The exponential is off by some 2 + |x| units of the last
+// place; results below 2⁻¹²⁶, and quotients by more than 2¹²⁶, become zero.
 __device__ inline float exponential(float x) {
   float power = 0;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x * 1.4426950408889634F));
@@ -56,16 +57,16 @@ __device__ inline float quotient(float a, float b) {
   return a * inverse;
 }
 
-// Some warps of a block meet, `threads` in all; others may meet elsewhere, under another number of
-// 1 … 15.
+// A barrier for some warps of a block, `threads` threads in all. Other warps may meet under another
+// `number`, 1 … 15.
 __device__ inline void meet(unsigned number, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(number), "r"(threads) : "memory");
 }
 
 // ---- To shared memory, on its own way -----------------------------------------------------------
 
-// 16 bytes, aligned so in both, through the nearest cache or past it. The thread that has asked for
-// copies waits for them, and is then the one to read them.
+// Begins an asynchronous copy of 16 aligned bytes, through the L1 cache or past it. The thread that
+// asked for copies has to wait for them, and only it may read them then.
 template <bool kCached>
 __device__ inline void begin_copy(uint4* to, const void* from) {
   const auto address = static_cast<unsigned>(__cvta_generic_to_shared(to));
@@ -78,14 +79,15 @@ __device__ inline void begin_copy(uint4* to, const void* from) {
                  : "memory");
   }
 }
-// Ends a group of copies, and waits for those before it.
+// Ends a group of copies, and waits for all groups before it.
 __device__ inline void wait_for_copies_before() {
   asm volatile("cp.async.commit_group;\n cp.async.wait_group 1;" ::: "memory");
 }
 
 // ---- Of a warp, by PTX -----------------------------------------------------------------------
 
-// Four 8×8 matrices of 16-bit numbers; lane l gives the address of row l mod 8 of matrix l / 8.
+// Loads four 8×8 matrices of 16-bit numbers; lane l gives the address of row l mod 8 of matrix l /
+// 8.
 __device__ inline void load_matrices(unsigned (&to)[4], const void* row) {
   const auto address = static_cast<unsigned>(__cvta_generic_to_shared(row));
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"

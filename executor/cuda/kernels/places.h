@@ -1,4 +1,4 @@
-// Where tokens stand, and what dropout keeps of them, in kernels.
+// Positions of tokens, and which elements dropout keeps, as kernels compute them.
 #pragma once
 
 #include "executor/cuda/kernels/access.h"
@@ -21,12 +21,12 @@ __device__ inline std::int64_t sequence_of(const RowPlaces& places, std::int64_t
   return places.first_sequence + (row + places.offset) / places.part;
 }
 
-// What the draws of a row have in common.
+// The hash that all draws of a row share.
 __device__ inline std::uint64_t dropout_row(const Dropout& dropout, std::int64_t row) {
   return dropout_row(dropout.seed, {dropout.site, dropout.layer, sequence_of(dropout.places, row),
                                     position_of(dropout.places, row)});
 }
-// 1 for each of N columns from `column` on that is kept, 0 for the others.
+// Sets kept[k] to 1 where dropout keeps column `column` + k, else to 0.
 template <int N>
 __device__ inline void draw(unsigned char (&kept)[N], std::uint64_t row, unsigned column,
                             std::uint32_t threshold) {

@@ -1,6 +1,7 @@
-// Rows of a matrix, each by a team of threads: as many as a row has packs of eight elements for, so
-// that narrow rows (those of heads) do not leave most of a block idle. What a thread has of a row
-// it brings at once and keeps, where that is little; else it reads it again.
+// Kernels that work on rows of a matrix, each row by a team of threads. A team has a thread for
+// each pack of eight elements, so that narrow rows (those of heads) do not leave most of a block
+// idle. A thread fetches its share of a row at once and keeps it where that is little; else it
+// reads it again.
 #pragma once
 
 #include "executor/cuda/kernels/access.h"
@@ -8,11 +9,12 @@
 namespace trainyard {
 
 struct RowTeams {
-  int team = kBlock;     // threads of a row: a part of a warp that is a power of two, or the block
-  int threads = kBlock;  // of a block
+  int team = kBlock;     // threads per row: a power of two within a warp, or the block
+  int threads = kBlock;  // threads per block
 };
 
-// Teams in which a thread has `each` packs of a row, or more where that takes over `most` threads.
+// Teams in which a thread has `each` packs of a row, or more if that would take over `most`
+// threads.
 inline RowTeams row_teams(std::int64_t columns, int each = 1, int most = kBlock) {
   if (columns % 8 != 0) return {};
   const std::int64_t lanes = (columns / 8 + each - 1) / each;
@@ -25,7 +27,7 @@ inline RowTeams row_teams(std::int64_t columns, int each = 1, int most = kBlock)
   while (team < lanes) team *= 2;
   return {team, kBlock};
 }
-// Whether no thread has more than `each`.
+// Whether every thread has at most `each` packs of a row.
 inline bool keeps_rows(std::int64_t columns, const RowTeams& teams, int each) {
   return columns % 8 == 0 && columns <= std::int64_t{8} * each * teams.team;
 }
@@ -41,9 +43,10 @@ __device__ inline float team_sum(float mine, int team) {
   return mine;
 }
 
-// Several sums at once, again and again, with one barrier each time: threads that are ahead write
-// where nobody reads any more. Where teams of whole warps may share a block (kShareBlock) they do
-// not wait for each other; that takes all 16 barriers of a block, of which a multiprocessor has 64.
+// Several sums over a team at once, called repeatedly, with one barrier each time: two buffers take
+// turns, so threads that are ahead write where nobody reads any more. Where teams of whole warps
+// share a block (kShareBlock) they do not wait for each other; that takes all 16 barriers of a
+// block, of which a multiprocessor has 64.
 template <int kSums, bool kShareBlock>
 class TeamSums {
  public:
@@ -79,13 +82,12 @@ class TeamSums {
   int team_, turn_ = 0;
 };
 
-// So many that each thread of a block has `each` packs, at most a row for each thread.
+// Rows per block with which each thread has `each` packs; at most a row for each thread.
 inline std::int64_t rows_of_block(std::int64_t packs, std::int64_t each) {
   const std::int64_t rows = each * kBlock / packs;
   return rows < 1 ? 1 : rows < kBlock ? rows : kBlock;
 }
-// Calls visit(k, n) for this thread's places of a block's: the k-th of kCount from `begin` on that
-// lies below `end`.
+// Calls visit(k, n) for this thread's places n of begin … end − 1, the k-th of up to kCount.
 template <int kCount, typename Visit>
 __device__ inline void each_place(unsigned begin, unsigned end, const Visit& visit) {
 #pragma unroll
@@ -96,7 +98,7 @@ __device__ inline void each_place(unsigned begin, unsigned end, const Visit& vis
 }
 
 // Calls visit(row) for every row of this thread's team, equally often in all threads of a block, so
-// that they meet where teams sum up: beyond the last row with a row that is not there.
+// that all reach the barriers of the sums: it may go beyond the last row.
 template <typename Visit>
 __device__ inline void for_rows(std::int64_t rows, int team, const Visit& visit) {
   const std::int64_t teams = blockDim.x / static_cast<unsigned>(team);
@@ -106,13 +108,13 @@ __device__ inline void for_rows(std::int64_t rows, int team, const Visit& visit)
   }
 }
 
-// A thread's packs of N elements of one row: those from its place in the team on.
+// The packs of N elements that one thread has of a row.
 template <int N, int kKept>
 struct RowShare {
   std::int64_t columns;
   int team;
 
-  // visit(k, column): its k-th
+  // Calls visit(k, column) for its k-th pack.
   template <typename Visit>
   __device__ void each(const Visit& visit) const {
     const int lane = static_cast<int>(threadIdx.x % static_cast<unsigned>(team));
@@ -130,8 +132,8 @@ struct RowShare {
 
 // ---- The type of elements, where a kernel is made for it ---------------------------------------
 
-// OneType::of(view): the same with a type that the compiler knows, so that nothing asks for it and
-// eight of two bytes are four registers.
+// OneType::of(view) is the same view with a type that the compiler knows, so that no code asks for
+// it and eight elements of two bytes take four registers.
 struct AnyType {
   static constexpr std::size_t bytes = 4;  // at most
   __device__ static View of(const View& view) { return view; }
@@ -145,8 +147,8 @@ struct OneType {
   }
 };
 
-// Returns begin() of the OneType of all the views. False: they differ, or it is none that kernels
-// are made for.
+// Calls begin() with the OneType that all views have. False: their types differ, or no kernels are
+// made for that type.
 template <std::size_t kViews, typename Begin>
 bool with_one_type(const View* const (&views)[kViews], const Begin& begin) {
   const ElementType type = views[0]->type;
@@ -158,8 +160,8 @@ bool with_one_type(const View* const (&views)[kViews], const Begin& begin) {
   return type == ElementType::f32 && begin(OneType<ElementType::f32>{});
 }
 
-// begin(type, packs): packs of eight elements where rows are even, of the OneType of all the views
-// where they have one; else elements one by one, or of AnyType.
+// Calls begin(type, pack): packs of eight elements if `even`, with the OneType of the views if they
+// share one; else single elements, or AnyType.
 template <std::size_t kViews, typename Begin>
 void with_packs(bool even, const View* const (&views)[kViews], const Begin& begin) {
   using Eight = std::integral_constant<int, 8>;
@@ -171,7 +173,7 @@ void with_packs(bool even, const View* const (&views)[kViews], const Begin& begi
   if (!of_one_type) begin(AnyType{}, Eight{});
 }
 
-// Of one matrix, what a thread has of a row.
+// What one thread has of a row of one matrix.
 template <typename Type, int N, int kKept>
 struct RowPart {
   Raw kept[kKept > 0 ? kKept : 1];
@@ -182,8 +184,8 @@ struct RowPart {
           [&](int k, std::int64_t c) { kept[k] = fetch(Type::of(of), row * of.columns + c); });
     }
   }
-  // Between two looks at the same row: numbers of two bytes are unpacked anew, since the compiler
-  // would keep them as floats, in twice the registers.
+  // Call it between two passes over the same row: numbers of two bytes are then unpacked anew.
+  // Otherwise the compiler would keep them as floats, in twice the registers.
   __device__ void forget_floats() {
     if constexpr (kKept > 0 && Type::bytes == 2) {
 #pragma unroll
@@ -200,12 +202,13 @@ struct RowPart {
   }
 };
 
-// Rows of two matrices that come through shared memory: the next ones while these are looked at,
-// and no registers wait for them. Each thread reads what it has asked for itself. Where no thread
-// keeps a row, it is read where it stands. `kThreads`: of a block, at most.
+// Rows of two matrices, copied through shared memory: the next rows come while these are used,
+// without registers that wait for them. Each thread reads only what it asked for itself. Where
+// threads keep no part of a row (kKept = 0), rows are read in place. `kThreads`: most threads of a
+// block.
 template <typename Type, int N, int kKept, int kThreads>
 class RowPairs {
-  static constexpr int kWords = Type::bytes / 2;  // of 16 bytes, that a pack of eight has
+  static constexpr int kWords = Type::bytes / 2;  // words of 16 bytes in a pack of eight
   static constexpr int kOfRow = kKept * kWords * kThreads;
 
  public:
@@ -213,7 +216,7 @@ class RowPairs {
 
   __device__ explicit RowPairs(void* memory) : mine_(static_cast<uint4*>(memory) + threadIdx.x) {}
 
-  // Asks for the rows after those that are looked at next, and waits for these.
+  // Asks for the next rows, and waits for those that were asked for before.
   __device__ void ask(const View& a, const View& b, std::int64_t row,
                       const RowShare<N, kKept>& share) {
     if constexpr (kKept > 0) {
@@ -225,7 +228,7 @@ class RowPairs {
       turn_ = 1 - turn_;
     }
   }
-  // Of the rows that were asked for before the last ones; `which`: a is 0.
+  // A pack of the rows that the last ask() waited for; `which`: 0 is a, 1 is b.
   __device__ Pack<N> pack(int which, const View& of, std::int64_t row, int k,
                           std::int64_t c) const {
     const std::int64_t i = row * of.columns + c;
@@ -244,21 +247,22 @@ class RowPairs {
   }
   __device__ static void begin_copies(uint4* to, const View& of, std::int64_t i) {
     const char* from = static_cast<const char*>(of.data) + i * std::int64_t{Type::bytes};
-    // Two to a pack are halves of what comes from memory at a time: the first brings the second's.
+    // Two words of a pack are halves of one memory transaction: the first one brings the second
+    // into the cache.
     for (int w = 0; w < kWords; ++w) {
       begin_copy<(kWords > 1)>(to + w * kThreads, from + w * sizeof(uint4));
     }
   }
 
   uint4* mine_;
-  int turn_ = 0;  // where the next rows go; those that are looked at lie there until then
+  int turn_ = 0;  // buffer of the next rows; the current ones stay in it until then
 };
 
 // ---- Several packs on their way ----------------------------------------------------------------
 
 constexpr int kUnderWay = 4;  // packs that a thread asks for before it looks at the first
 
-// Calls visit(i, pack) for what each_of() would call run(i) for.
+// Calls visit(i, pack) for the packs that each_of() would visit, several fetches ahead.
 template <int N, typename Visit>
 __device__ inline void each_pack(const View& of, const Stretch& span, std::int64_t thread,
                                  std::int64_t threads, const Visit& visit) {
@@ -286,8 +290,8 @@ __device__ inline void each_pack(const View& of, const Stretch& span, std::int64
 
 // ---- Rows that are picked ----------------------------------------------------------------------
 
-// Row r of `out` is row pick(r) of `in`, zeros where that is negative. A block has `block_rows`
-// rows, at most one for each of its threads.
+// Row r of `out` becomes row pick(r) of `in`, or zeros where pick(r) is negative. A block has
+// `block_rows` rows, at most one for each of its threads.
 template <typename Type, int N, typename Pick>
 __global__ void __launch_bounds__(kBlock)
     pick_rows_kernel(View any_out, View any_in, Pick pick, int block_rows) {
@@ -329,8 +333,8 @@ void pick_rows(const Queue& queue, const char* name, const View& out, const View
 
 // ---- Sums of columns ------------------------------------------------------------------------
 
-// Rows in strips, so that there are as many blocks as multiprocessors have room for at a time; a
-// strip's sums are a row of what is summed next.
+// Cuts the rows into strips, so that there are as many blocks as the multiprocessors run at a time.
+// The sums of a strip are one row of the matrix that is summed next.
 struct Strips {
   explicit Strips(const View& of) {
     constexpr std::int64_t kLeast = 32, kBlocks = kMostBlocks / 4;
@@ -343,11 +347,11 @@ struct Strips {
   static unsigned across(const View& of) {
     return static_cast<unsigned>((of.columns + 32 * N - 1) / (32 * N));
   }
-  std::int64_t count = 0, rows = 0;  // of each
+  std::int64_t count = 0, rows = 0;  // rows of each strip
 };
 
-// Over rows first … end − 1 of `of`, by block x, which has N columns for each lane. value(row,
-// element) is what is summed up, leave(column, sums) gets it. `kThreads`: of a block, at most.
+// Sums rows first … end − 1 of `of` in block x, where each lane has N columns. value(row, element)
+// is summed up, leave(column, sums) gets the result. `kThreads`: most threads of a block.
 template <int N, int kThreads = kBlock, typename Value, typename Leave>
 __device__ inline void sum_rows(const View& of, std::int64_t first, std::int64_t end,
                                 const Value& value, const Leave& leave) {
@@ -355,7 +359,7 @@ __device__ inline void sum_rows(const View& of, std::int64_t first, std::int64_t
   const std::int64_t lane = threadIdx.x % 32;
   const std::int64_t column = (static_cast<std::int64_t>(blockIdx.x) * 32 + lane) * N;
   Pack<N> sum{};
-  constexpr int kAtOnce = N == 1 ? 8 : 4;  // rows on their way
+  constexpr int kAtOnce = N == 1 ? 8 : 4;  // rows fetched before the first is added
   const std::int64_t step = blockDim.x / 32, last = column < of.columns ? end : first;
   for (std::int64_t row = first + threadIdx.x / 32; row < last; row += kAtOnce * step) {
     Pack<N> more[kAtOnce]{};
@@ -377,7 +381,7 @@ __device__ inline void sum_rows(const View& of, std::int64_t first, std::int64_t
   leave(column, sum);
 }
 
-// Of strip y of the rows, by block (x, y), to that row of `parts`.
+// Sums strip y of the rows in block (x, y), to row y of `parts`.
 template <int N, typename Value>
 __device__ inline void sum_strip(const View& parts, const View& of, std::int64_t strip,
                                  const Value& value) {
@@ -388,13 +392,13 @@ __device__ inline void sum_strip(const View& parts, const View& of, std::int64_t
   });
 }
 
-// into[column] += Σ of the rows of `parts`, which are fp32.
+// into[column] += Σ over the rows of `parts`, which are fp32.
 void add_parts(const Queue& queue, const View& into, const View& parts);
 
 // ---- Rows whose first element may lie anywhere -------------------------------------------------
 
-// Eight at a time where they are aligned (each_of), whatever the width. Requires: the matrix begins
-// where eight are.
+// For rows of any width, eight at a time where they are aligned (each_of). Requires: the matrix
+// begins where eight elements are aligned.
 inline bool begins_even(const View& view) { return even_place({&view}) == 0; }
 __device__ inline Stretch stretch_of_row(const View& of, std::int64_t row, std::int64_t columns) {
   return {row * of.columns, row * of.columns + columns, 0};
