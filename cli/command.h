@@ -1,5 +1,5 @@
-// What the subcommands share: how one is added to the program, how it answers, and the ways in
-// which it ends.
+// What the subcommands share: how one is added to the program, options that several have, how an
+// answer or an error is printed, and the exit statuses.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -20,15 +20,17 @@ enum class BackendKind : std::uint8_t;
 
 // Exit statuses.
 inline constexpr int kDone = 0;
-inline constexpr int kAnswerIsNo = 1;     // does not fit; everything is printed all the same
+// for example no plan fits; the answer is printed all the same
+inline constexpr int kAnswerIsNo = 1;
 inline constexpr int kBadInput = 2;       // one line on stderr, nothing written
 inline constexpr int kMachineFailed = 3;  // a full disk, no memory
-inline constexpr int kInterrupted = 130;  // with nothing to show, or nothing verified
+// stopped by a signal or a limit with nothing to show, or not verified
+inline constexpr int kInterrupted = 130;
 
 enum class Format { text, json, csv };
 
-// What the command line selected: returns the exit status. Set by a subcommand's callback, run
-// after parsing, so that parse errors and errors of the work never mix.
+// The work that the command line selected; returns the exit status. A subcommand's callback sets
+// it, and it runs after parsing, so that errors of parsing and of the work never mix.
 using Action = std::function<int()>;
 
 void add_estimate(CLI::App& app, Action& action);
@@ -48,21 +50,21 @@ void add_sweep(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);
 void add_diff(CLI::App& app, Action& action);
 
-// The document that the subcommand is about, where its plan may be left to the planner.
+// Adds the scenario document as argument; without a plan in it, the planner finds one.
 void add_scenario(CLI::App& command, std::filesystem::path& file);
-// `--format text|json|csv`.
+// Adds `--format text|json|csv`.
 void add_format(CLI::App& command, Format& format);
-// `--backend cpu|cuda`.
+// Adds `--backend cpu|cuda`; `what` is its help.
 void add_backend(CLI::App& command, BackendKind& backend, const std::string& what);
-// A check of an option: seconds above 0. CLI11's PositiveNumber lets "nan" through, and prints the
-// largest double as its bound.
+// Checks an option's text: finite seconds above 0; empty: it is right. CLI11's PositiveNumber lets
+// "nan" through, and prints the largest double as its bound.
 std::string positive_seconds(const std::string& text);
-// A check of an option: the name of a file that is to be written.
+// Checks an option's text: a file name to write to; empty: it is right.
 std::string names_a_file(const std::string& text);
-// What an option's text is refused with where it is none of these.
+// The error for an option's text that is not among the allowed ones.
 std::string not_among(const std::string& text, const std::vector<std::string>& allowed);
-// A transform of an option: what a name stands for. CLI11's CheckedTransformer also takes the
-// numbers behind the names, and lists them.
+// Turns an option's text from a name into the number of its value. CLI11's CheckedTransformer would
+// also take the numbers themselves, and list them.
 template <typename Value>
 CLI::Validator one_of(const std::map<std::string, Value>& values) {
   const auto number_of = [values](std::string& text) -> std::string {
@@ -78,20 +80,20 @@ CLI::Validator one_of(const std::map<std::string, Value>& values) {
   };
   return {number_of, ""};
 }
-// The footer of a subcommand's help.
+// Adds an example to the footer of a subcommand's help.
 void add_example(CLI::App& command, std::string_view example);
 
-// To stdout, all of it; the status is `status` or kMachineFailed.
+// Writes `text` to stdout; returns `status`, or kMachineFailed if that fails.
 int print(std::string_view text, int status);
-// One line on stderr; returns `status`.
+// Writes the error to stderr in one line; returns `status`.
 int fail(const Error& error, int status = kBadInput);
-// Before the work, that it may not be lost: whether `file` can be written and is none of what is
-// read. Without a name nothing is written.
+// Checks before the work, whose result would else be lost, that `file` can be written and is not
+// one of the `inputs`. An empty name passes: nothing is written then.
 Expected<void> check_output(const std::filesystem::path& file,
                             const std::vector<std::filesystem::path>& inputs = {});
-// Since the program was started.
+// Time since the program was started.
 Seconds elapsed();
-// The error of a plan, with the document that asked for it.
+// The same error, with the name of the document before its place.
 Error in_file(const std::filesystem::path& file, Error error);
 
 }  // namespace trainyard

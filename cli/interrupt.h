@@ -1,4 +1,5 @@
-// How Ctrl-C, a scheduler's signals and a time limit ask work to stop.
+// How Ctrl-C, a scheduler's signals and a time limit ask work to stop: they set flags that the work
+// reads.
 #pragma once
 
 #include <array>
@@ -12,8 +13,8 @@
 
 namespace trainyard {
 
-// While it lives, Ctrl-C asks the work to stop; a second one ends the program. One may live inside
-// another.
+// While it lives, Ctrl-C asks the work to stop, and a second Ctrl-C ends the program. Guards may be
+// nested.
 class InterruptGuard {
  public:
   InterruptGuard();
@@ -24,7 +25,7 @@ class InterruptGuard {
  private:
   void (*previous_)(int);
 };
-// While it lives, SIGTERM, as schedulers send it before they end a job, is a Ctrl-C.
+// While it lives, SIGTERM, which schedulers send before they end a job, acts as Ctrl-C.
 class InterruptOnTermination {
  public:
   InterruptOnTermination();
@@ -35,9 +36,8 @@ class InterruptOnTermination {
  private:
   void (*previous_)(int);
 };
-// While it lives, Ctrl-C, and SIGTERM and SIGHUP as schedulers and lost terminals send them, ask
-// for the same, as often as they come: what has begun to end, and leaves nothing behind, is not cut
-// short.
+// While it lives, Ctrl-C, SIGTERM and SIGHUP (of schedulers and lost terminals) ask the work to
+// stop, however often they come: an orderly end, which leaves nothing behind, is not cut short.
 class TerminationGuard {
  public:
   TerminationGuard();
@@ -48,11 +48,12 @@ class TerminationGuard {
  private:
   std::array<void (*)(int), 3> previous_{};
 };
-// Whether Ctrl-C came: the flag, for work that reads it itself.
+// Whether Ctrl-C came; the flag is for work that reads it itself.
 const std::atomic<bool>* interrupt_flag();
 bool was_interrupted();
 
-// While it lives, what is added to an answer is to end when `left` is over, as Ctrl-C ends it.
+// While it lives, sets the stop flag when `left` is over: work that only adds to an answer then
+// ends as after Ctrl-C.
 class AddedTime {
  public:
   explicit AddedTime(Seconds left);
@@ -62,11 +63,11 @@ class AddedTime {
   std::condition_variable_any ended_;
   std::jthread clock_;
 };
-// Whether Ctrl-C or the end of added time came.
+// Whether Ctrl-C or the end of an AddedTime came.
 const std::atomic<bool>* stop_flag();
 bool was_stopped();
-// Whether one of them came, and half a second has gone since this was asked for: what is quick is
-// still added.
+// A function that is true when work was asked to stop and half a second has passed since this call:
+// quick additions are still made.
 std::function<bool()> closing_time();
 
 }  // namespace trainyard

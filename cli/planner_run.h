@@ -1,5 +1,5 @@
-// Runs the planner for a command: progress on stderr, Ctrl-C ends the search early and keeps the
-// best so far.
+// Runs the planner for a command, with progress on stderr; Ctrl-C ends the search early and keeps
+// the best plan so far.
 #pragma once
 
 #include <filesystem>
@@ -9,14 +9,15 @@
 
 namespace trainyard {
 
-// `options` without progress, which is filled in, and so is Ctrl-C where nothing else interrupts.
+// Searches with `options`. It sets their progress, and their interruption where they have none.
 SearchResult run_search(const Question& question, SearchOptions options);
-// Of a search of the question in `file`, when it had found nothing.
+// The error of a search for the scenario in `file` that was stopped before it found a plan that
+// fits.
 Error nothing_before_interruption(const std::filesystem::path& file);
 Error nothing_before_time_limit(const std::filesystem::path& file);
 
-// The best plan; the one that misses the memory by the least when none fits; an error when the
-// space has no legal plan.
+// The best plan; if none fits, the one that misses the memory by the least. An error if no plan is
+// legal.
 Expected<Candidate> best_candidate(const std::filesystem::path& file, const Question& question);
 
 // The plan of the scenario; without one, the best that the planner finds (design §3).

@@ -12,7 +12,7 @@ enum class ProgressForm { bar, lines };
 class Progress {
  public:
   explicit Progress(std::string what, ProgressForm form = ProgressForm::bar);
-  ~Progress();  // takes the line away
+  ~Progress();  // erases the bar
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 

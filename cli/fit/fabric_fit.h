@@ -11,7 +11,7 @@ namespace trainyard {
 struct FabricFitRequest {
   std::filesystem::path file;
   std::string fabric;         // catalog name or path
-  std::filesystem::path out;  // empty: score the stored figures, fit nothing
+  std::filesystem::path out;  // empty: only report the errors of the stored figures
   std::string date;           // for the provenance
   Format format = Format::text;
 };

@@ -1,6 +1,6 @@
-// What more searches tell beside an answer that is there: the worth of a little more of each
-// resource and whether fewer nodes are faster, or ways out where nothing fits. They run while the
-// improvement goes one step after the other, which leaves processors idle.
+// Further searches for an answer that is already found. If a plan fits: what a little more of each
+// resource is worth, and whether fewer nodes are faster; else: changes that would let a plan fit.
+// They run in the background while the plan is improved step by step, which leaves processors idle.
 #pragma once
 
 #include <atomic>
@@ -15,15 +15,17 @@ namespace trainyard {
 
 class AddedSearches {
  public:
-  // Begins. `question` outlives this.
+  // Starts the searches. Requires: `question` outlives this object.
   AddedSearches(const Question& question, SearchOptions options, const SearchResult& result);
-  // Waits for the end, showing progress. Of searches that were stopped nothing is taken.
+  // Waits for the end with a progress bar and adds what was found; nothing if the searches were
+  // stopped.
   void take(PlanFindings& findings);
 
  private:
   std::string what_;
   std::atomic<double> done_ = 0;
-  std::future<PlanFindings> found_;  // last: it uses the others, and waits for its end
+  // last: the search uses the others, and its destructor waits for it
+  std::future<PlanFindings> found_;
 };
 
 }  // namespace trainyard

@@ -1,5 +1,6 @@
-// `trainyard plan` of a scenario whose `planner` section asks for sizes: the best plan of each, and
-// what follows: the fewest devices in time, the largest network, the longest sequence.
+// `trainyard plan` for a scenario whose `planner` section asks for several sizes (models, batches,
+// sequence lengths, devices): the best plan of each, and from these the fewest devices that meet
+// the deadline, the largest model and the longest sequence.
 #pragma once
 
 #include "cli/command.h"

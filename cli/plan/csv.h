@@ -1,4 +1,4 @@
-// `trainyard plan --format csv` of one cluster and one size: a row for each of the best plans.
+// `trainyard plan --format csv` for one cluster and one size: a row for each of the best plans.
 #pragma once
 
 #include <string>
@@ -10,14 +10,14 @@
 
 namespace trainyard {
 
-// Behind the plan and its estimate stands the same in every answer, under the keys of the JSON:
-// what was minimised, whether that is proved and else how far it may be off, what an objective
-// adds, and what simulation found. Empty: not asked for. Where no plan fits, the rows are those
-// that come closest.
+// After the plan and its estimate every row has the same columns, under the keys of the JSON: what
+// was minimised, whether that is proved optimal and otherwise the gap, the values that an objective
+// adds, and the simulated results. A cell is empty where that was not asked for. If no plan fits,
+// the rows are those that come closest.
 std::string plan_csv(const Question& question, const SearchResult& result, const PlanOrder& order);
 
-// Goodput and robust step time of a best plan, where they are asked for. `best`: null where there
-// is none.
+// Adds goodput and robust step time of the best plan, empty where they were not asked for. `best`
+// is null where there is none.
 void add_values(const PreparedJob& job, const PlanOrder& order, const Candidate* best, CsvRow& row);
 
 }  // namespace trainyard

@@ -1,4 +1,5 @@
-// The question behind `plan --explain tp=8,pp=16`: keys of a plan held fast, the rest free.
+// Parses `plan --explain tp=8,pp=16`, which fixes ("pins") some keys of a plan and leaves the rest
+// free.
 #pragma once
 
 #include <string>
@@ -11,12 +12,12 @@
 
 namespace trainyard {
 
-// "tp=8,zero_stage=1": the keys of a `planner` section that a plan has too, or tp cp pp vp dp ep
-// etp mb zero; values as there, texts without quotes.
+// "tp=8,zero_stage=1": keys of a `planner` section that plans have too, or the short names tp cp pp
+// vp dp ep etp mb zero. Values are written as in a document, texts without quotes.
 Expected<std::vector<PinnedKey>> parse_pinned_keys(std::string_view text);
 
-// What the planner may choose with the pinned keys allowed these values only. Requires: parsed by
-// the above.
+// `keys` with each pinned key allowed only its values. Requires: `pinned` comes from
+// parse_pinned_keys().
 PlannerKeys pinned_keys(const PlannerKeys& keys, const std::vector<PinnedKey>& pinned);
 
 // "tensor_parallel 8, pipeline_parallel 16".

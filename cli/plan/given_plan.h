@@ -1,4 +1,4 @@
-// A scenario's own plan beside a search: which of its keys hold for every plan that is searched.
+// Says which keys of a scenario's own plan hold for every plan that is searched.
 #pragma once
 
 #include <optional>
@@ -10,8 +10,9 @@
 
 namespace trainyard {
 
-// Nothing where the scenario has no plan, or one that says nothing. `searched`: the dimensions of
-// the search. The note is about no plan in particular.
+// A note on which keys of the plan are kept, searched anew or ignored; nothing where the scenario
+// has no plan, or an empty one. `searched` names the dimensions of the search. The note belongs to
+// no plan of the list in particular.
 std::optional<PlanNote> note_on_given_plan(const Scenario& scenario,
                                            const std::vector<std::string>& searched);
 

@@ -1,5 +1,5 @@
-// `trainyard plan` of a cluster with groups of unlike nodes: stages on each, replicas on each, one
-// of them alone.
+// `trainyard plan` for a cluster with groups of unlike nodes. A plan uses the groups as stages of
+// one pipeline, as replicas, together as one cluster, or one of them alone.
 #pragma once
 
 #include <filesystem>
@@ -14,23 +14,24 @@ namespace trainyard {
 struct GroupAnswerOptions {
   int top = 5;  // plans to show
   Objective objective = Objective::step_time;
-  std::optional<Objective> second;  // the front of both
+  std::optional<Objective> second;  // with it, the Pareto front of both objectives
   bool robust = false;
   Seconds time_limit{0};
   Format format = Format::text;
-  std::vector<PinnedKey> pinned;  // why not these? Empty: not asked
+  std::vector<PinnedKey> pinned;  // of `--explain`; empty: not given
   std::filesystem::path out;      // empty: the best plan is not written
 };
 
-// The best plan as sweeps, lives and comparisons take it, with progress; Ctrl-C ends the search.
+// The best plan, for commands that need one plan; shows progress, and Ctrl-C ends the search.
 // Requires: scenario.unlike.
 Expected<UnlikeAnswer> search_groups(const Scenario& scenario);
 
-// `file`: of the question. Requires: question.scenario.unlike. Returns the exit status.
+// Searches, prints the answer and returns the exit status. `file` is the scenario's. Requires:
+// question.scenario.unlike.
 int answer_for_groups(const std::filesystem::path& file, const Question& question,
                       const GroupAnswerOptions& options);
 
-// `trainyard estimate` of the same: of its plan, or of the best.
+// `trainyard estimate` for such a cluster: prices the scenario's plan, or the best one.
 int estimate_of_groups(const std::filesystem::path& file, const Question& question, Format format);
 
 }  // namespace trainyard

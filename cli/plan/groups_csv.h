@@ -1,4 +1,4 @@
-// `trainyard plan` and `estimate --format csv` of a cluster with groups of unlike nodes: a row for
+// `trainyard plan` and `estimate --format csv` for a cluster with groups of unlike nodes: a row for
 // what each group does under each plan, then one for each group that no plan can use.
 #pragma once
 
@@ -10,9 +10,9 @@
 
 namespace trainyard {
 
-// Where none is given the closest to fitting. Behind the figures of each plan what was minimised,
-// whether the search came to its end and else the gap; and, where the plans were ordered by it
-// (`robust`), the robust step time.
+// If `plans` is empty, the rows are the plans closest to fitting. After the figures of each plan
+// follow the objective, whether the search was complete, the gap, and with `robust` the robust step
+// time.
 std::string plan_groups_csv(const Scenario& scenario, const std::vector<GroupedPlan>& plans,
                             const GroupedPlans& found, bool robust);
 

@@ -1,4 +1,4 @@
-// What `trainyard plan` and `estimate` print of groups of unlike nodes.
+// What `trainyard plan` and `estimate` print for groups of unlike nodes.
 #pragma once
 
 #include <cstddef>
@@ -13,19 +13,20 @@
 namespace trainyard {
 
 struct GroupAnswer {
-  std::vector<GroupedPlan> plans;  // to be shown, the best first
+  std::vector<GroupedPlan> plans;  // plans to show, the best first
   GroupedPlans found;
   GroupedFindings findings;
   bool robust = false;
-  std::size_t alike = 0;  // of a front, left out because they look like one that is shown
+  std::size_t alike = 0;  // plans of a front that are not shown because they look like another one
 };
 std::string groups_report(const Question& question, const GroupAnswer& answer, const Style& style);
 
-// Of one plan, fit or not.
+// The report on one plan, whether it fits or not.
 std::string grouped_estimate_report(const Question& question, const UnlikeAnswer& answer,
                                     const Style& style);
 
-// Requires: it does not fit. The devices that are too full, and by how much; no full stop.
+// Which devices are too full, and by how much; without a full stop. Requires: the plan does not
+// fit.
 std::string misfit_words(const Scenario& scenario, const GroupedPlan& plan);
 
 }  // namespace trainyard

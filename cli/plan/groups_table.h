@@ -1,4 +1,4 @@
-// The table of plans for groups of unlike nodes: group by group, what each does.
+// The table of plans for groups of unlike nodes, with a row for each group of a plan.
 #pragma once
 
 #include <string>
@@ -10,18 +10,19 @@
 
 namespace trainyard {
 
-// "stages on each"; of a way to use the groups.
+// How a plan uses the groups, such as "stages on each".
 std::string use_words(const GroupedPlan& plan);
 
-// With the replicas of all groups, and their number where states are sharded over all of a group's.
+// The plan as it is shown: with the replicas of all groups, and a sharding group of all of them
+// where its states are sharded over all replicas of a group.
 Plan shown_plan(const GroupedPlan& found);
 
-// What plans were ordered by.
+// By what the plans were ordered.
 struct GroupValues {
-  std::vector<Objective> objectives;  // that of `value`, then that of `second_value`
+  std::vector<Objective> objectives;  // of GroupedPlan::value, then of second_value
   bool robust = false;
 };
-// With the plans' values where no other column has them.
+// Has columns for `values` that no other column shows.
 std::string groups_table(const Scenario& scenario, const std::vector<GroupedPlan>& plans,
                          const Style& style, const GroupValues& values = {});
 

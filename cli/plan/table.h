@@ -1,5 +1,6 @@
-// The table of plans of `trainyard plan`: degrees, what else tells the plans apart, what each
-// gives, and the value by which they are ordered where step time and memory do not say it.
+// The table of plans of `trainyard plan`: parallel degrees, other choices that tell the plans
+// apart, their results, and the value by which they are ordered if it is neither step time nor
+// memory.
 #pragma once
 
 #include <string>
@@ -14,30 +15,31 @@
 
 namespace trainyard {
 
-// What the plans are ordered by.
+// By what the plans are ordered.
 struct PlanOrder {
   Objective objective = Objective::step_time;
-  std::optional<Objective> second;  // of a Pareto front
+  std::optional<Objective> second;  // second objective of a Pareto front
   Valuation valuation;
 
   bool asks_for(Objective asked) const { return objective == asked || second == asked; }
 };
 
-// A figure of a plan that orders it.
+// A column with a value by which plans are ordered.
 struct ValueColumn {
   Column column;
   std::string (*cell)(const PreparedJob& job, const PlanOrder& order, const Candidate& candidate);
 };
-// What plans are ordered by, where neither step time nor memory says it.
+// Columns for the values by which plans are ordered, without step time and memory, which always
+// have one.
 std::vector<ValueColumn> value_columns(const PlanOrder& order);
 
 // "step time", "cost, at the high end of its interval", …
 std::string order_words(const PlanOrder& order);
 
-// Before a table of them.
+// Heading of a table of choices.
 inline constexpr std::string_view kChoicesHeading = "the degrees and choices of each\n";
 
-// What a column tells of a row: which one it is, what its plan gives, and what the plan is.
+// What a column shows: which row it is, the plan's results, or the plan's choices.
 enum class ColumnOf { labels, results, choices };
 
 // A column and its cells, row by row.
@@ -47,25 +49,26 @@ struct PlanColumn {
   ColumnOf of = ColumnOf::labels;
 };
 
-// Where the table would be wider than a page, choices that all plans have stand in a line before
-// it; where that is not enough, results and choices in tables of their own, each as wide as a page
-// and behind the labels. Requires: labels, at least one row, and a cell of every column for each.
+// Renders the columns within the width of a page. Where one table is too wide, choices that all
+// plans share are first moved to a line above it; if that does not suffice, results and choices get
+// tables of their own, each cut into pages that repeat the labels. Requires: labels, at least one
+// row, and a cell in every column for each row.
 std::string page_wide(std::vector<PlanColumn> columns, const Style& style);
 
-// How many of the plans were played.
+// How many of the plans were simulated.
 std::size_t played_of(const std::vector<Candidate>& plans);
 
 // Requires: at least one plan.
 std::string plans_table(const Question& question, const std::vector<Candidate>& plans,
                         const PlanOrder& order, const Style& style);
 
-// The choices of plans of different sizes, behind the columns that tell these apart. Requires: at
-// least one plan, and a cell of every label for each.
+// The choices of plans for different sizes, after the `labels` that tell the sizes apart. Requires:
+// at least one plan, and a cell of every label for each.
 std::string choices_table(std::vector<PlanColumn> labels, const std::vector<const Plan*>& plans,
                           const Style& style);
 
-// Of a Pareto front those that were played or gain at least a hundredth of the second objective on
-// the one before: the others look the same to a reader.
+// The plans of a Pareto front that were simulated, or that gain at least 1 % of the second
+// objective over the one shown before: the others look the same to a reader.
 std::vector<Candidate> distinct_plans(const Question& question, std::vector<Candidate> front,
                                       const PlanOrder& order);
 

@@ -1,4 +1,4 @@
-// CUDA's libraries are linked into a program of their own, beside this one.
+// Runs the program that is linked with CUDA's libraries, which lies beside this one.
 #pragma once
 
 #include <optional>
@@ -7,8 +7,8 @@
 
 namespace trainyard {
 
-// Where this program is not linked with CUDA, it becomes the one that is, with the same arguments;
-// returns only where it need not or cannot. The error says why not.
+// Replaces this process by that program, with the same arguments. Returns only where this program
+// has CUDA already, or where it fails; the error says why.
 std::optional<Error> become_cuda_program();
 
 }  // namespace trainyard

@@ -1,5 +1,5 @@
-// `trainyard run --watch`: a line of JSON on stderr for each look at the ranks, at most five a
-// second, for whoever watches the run from outside (scenarios/rank_status.h).
+// `trainyard run --watch`: writes a line of JSON to stderr each time the ranks are looked at, at
+// most five a second, for a program that watches the run (scenarios/rank_status.h).
 #pragma once
 
 #include <chrono>
@@ -16,13 +16,13 @@ namespace trainyard {
 class RankReporter {
  public:
   using Boards = std::vector<std::optional<Board>>;
-  // What an operation of a rank's list does.
+  // Describes an operation of a rank's list.
   using Describe = std::function<std::string(int rank, std::int64_t operation)>;
 
   explicit RankReporter(Describe described) : described_(std::move(described)) {}
 
-  void look(Boards& boards);       // says nothing if it has just said something
-  void say(Boards& boards) const;  // in any case
+  void look(Boards& boards);       // writes nothing if the last line is recent
+  void say(Boards& boards) const;  // always writes
 
  private:
   using Clock = std::chrono::steady_clock;

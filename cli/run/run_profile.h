@@ -1,4 +1,4 @@
-// From the boards of the ranks to a profile: measured beside predicted.
+// Makes a profile of a run from the boards of its ranks: measured beside predicted times.
 #pragma once
 
 #include <optional>
@@ -12,14 +12,14 @@
 
 namespace trainyard {
 
-// What the question's plan takes by the simulation is in it too, where it can be simulated; of a
-// rank alone what that takes alone.
+// The profile of a run. The predictions are those of simulating the question's plan, where it can
+// be simulated; for a rank that runs alone, of simulating that rank alone.
 Profile profile_of(const Question& question, const Setting& setting, const RunPlan& run,
                    std::vector<std::optional<Board>>& boards);
 
-// The last step of every rank that has done one, as predicted and as measured, as a trace: its
-// operations, the memory of the program's buffers (taken when the operation that makes one begins,
-// given back when the last that needs it ends) and what its messages carry.
+// A trace of the last step of every rank that has done one, as predicted and as measured: its
+// operations, the memory of the program's buffers (each from the begin of the operation that makes
+// it to the end of the last that needs it) and the load of its messages.
 std::string run_trace(const Question& question, const Setting& setting, const RunPlan& run,
                       std::vector<std::optional<Board>>& boards);
 

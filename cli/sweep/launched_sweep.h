@@ -1,6 +1,6 @@
-// A sweep among the processes that mpirun or srun started: rank 0 hands out leases and writes, the
-// others answer. MPI (executor/supervision/meeting.h) tells them where rank 0 is, and that is all
-// it does.
+// A sweep among the processes that mpirun or srun started: rank 0 hands out leases (points to
+// answer) and writes the results, the others answer. MPI only tells them the address of rank 0
+// (executor/supervision/meeting.h); then they speak TCP.
 #pragma once
 
 #include <optional>
@@ -9,8 +9,8 @@
 
 namespace trainyard {
 
-// On rank 0 the others, ready to answer. On them nothing, when rank 0 needs them no longer.
-// `ranks`: as the launcher says.
+// On rank 0, returns the other processes, ready to answer. On the others, answers until rank 0
+// needs them no longer, then returns nothing. `ranks` is the number that the launcher names.
 Expected<std::optional<WorkerPool>> share_sweep(const Sweep& sweep, int ranks);
 
 }  // namespace trainyard

@@ -1,11 +1,13 @@
-// A point of a sweep for real: `trainyard run` in a process of its own, which may fail as it will.
+// Runs a point of a sweep on the hardware: `trainyard run` in a process of its own, so that its
+// failure does not end the sweep.
 #pragma once
 
 #include "scenarios/sweep/run_sweep.h"
 
 namespace trainyard {
 
-// As `trainyard run SCENARIO` with its defaults; ends early when interrupted.
+// Runs `trainyard run` with its defaults on the text of a scenario document; ends early when
+// interrupted.
 Expected<HardwareRun> run_in_a_process(const std::string& scenario);
 
 }  // namespace trainyard

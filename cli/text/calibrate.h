@@ -1,5 +1,5 @@
-// What `trainyard calibrate` says of its measurements: how many, how certain, how well the fitted
-// device gives them back.
+// What `trainyard calibrate` prints of its measurements: how many there are, how certain they are,
+// and how well the fitted device reproduces them.
 #pragma once
 
 #include <span>
@@ -12,15 +12,16 @@
 
 namespace trainyard {
 
-// Points of all kinds in one list, with what the fitted device makes of those it prices.
+// A measured point, with the time that the fitted device predicts.
 struct ScoredPoint {
   MeasuredPoint point;
-  double predicted = 0;  // s; 0: not a time that the device has
+  double predicted = 0;  // s; 0: the device prices no such operation
 };
 std::vector<ScoredPoint> scored_points(const Device& device, const HostSamples& host,
                                        std::span<const TimedCollective> collectives);
 
-// Those among all ranks of several hosts, with what `host`'s fitted fabric makes of them.
+// Adds the points measured among all ranks of several hosts, with the predictions of `host`'s
+// fitted fabric.
 void add_points_across(const Cluster& host, std::span<const TimedCollective> collectives,
                        std::vector<ScoredPoint>& points);
 

@@ -1,4 +1,5 @@
-// CSV (RFC 4180) of results: SI numbers under the keys of the JSON output, empty where unknown.
+// Results as CSV (RFC 4180): SI numbers under the keys of the JSON output; unknown values are
+// empty.
 #pragma once
 
 #include <optional>
@@ -10,10 +11,10 @@
 
 namespace trainyard {
 
-// Key and value; the keys of all rows are the same.
+// Pairs of key and value; all rows of a table have the same keys.
 using CsvRow = std::vector<std::pair<std::string, std::string>>;
 
-std::string csv_number(double value);  // the shortest text that reads back to the same number
+std::string csv_number(double value);  // shortest text that reads back as the same number
 
 template <typename Q>
 std::string csv_number(const std::optional<Q>& quantity) {
@@ -23,7 +24,7 @@ inline std::string csv_number(const std::optional<double>& value) {
   return value ? csv_number(*value) : "";
 }
 
-// A head and a line for every row, with LF.
+// A head line and a line for each row, ended by LF.
 std::string csv_text(const std::vector<CsvRow>& rows);
 
 // A plan and its estimate, without the stages.

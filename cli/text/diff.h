@@ -1,4 +1,4 @@
-// What differs between two scenarios or two result files, as text.
+// Differences between two scenarios or two result files, as text.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace trainyard {
 
-// A scenario's name and its answer; of groups of unlike nodes, how they are used.
+// A scenario's name and its answer; for groups of unlike nodes also the table of how they are used.
 struct NamedAnswer : ComparedAnswer {
   std::string name;
   std::string groups_table;

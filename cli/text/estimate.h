@@ -1,5 +1,5 @@
-// An estimate for people: what the job is, how long a step takes and on what, what every stage
-// holds, whether it fits, and what would help.
+// An estimate as text: the job, how long a step takes and why, the memory of each stage, whether
+// the plan fits, and what would help.
 #pragma once
 
 #include <string>
@@ -13,35 +13,35 @@ namespace trainyard {
 
 // Model, cluster and training, a line each.
 std::string job_heading(const Question& question, const Style& style);
-// The same without what the sizes of the planner section vary.
+// The same without the sizes that the planner section varies.
 std::string sizes_heading(const Question& question, const Style& style);
 // Plan, step time with its interval, throughput, utilisation, money.
 std::string step_summary(const Question& question, const Candidate& candidate, const Style& style);
-// What a step costs: price, energy, and carbon where its intensity is known; no full stop.
+// Price, energy and, where its intensity is known, carbon of a step; without a full stop.
 std::string money_words(const Scenario& scenario, const Estimate& estimate);
-// What schedule `auto` of the scenario became, a line; nothing: it did not ask for it.
+// A line with the schedule that `auto` of the scenario became; empty: it did not ask for it.
 std::string found_schedule(const Question& question, const Plan& plan, const Style& style);
 std::string breakdown_table(const Estimate& estimate, const Style& style);
-// Memory of the fullest stage by kind against the device.
+// Memory of the fullest stage by kind, beside that of the device.
 std::string memory_bars(const Estimate& estimate, Bytes capacity, const Style& style);
-// Memory by stage; neighbours that look the same share a row.
+// Memory of each stage; neighbours that print the same share a row.
 std::string stage_table(const Estimate& estimate, const Style& style);
 std::string verdict(const Estimate& estimate, const Cluster& cluster, const Style& style);
-// What a plan that does not fit needs, and what there is; empty: it fits.
+// How much memory the plan needs and how much there is; empty: it fits.
 std::string misfit_words(const Candidate& candidate, const Cluster& cluster);
-// What lies on the hosts of a node, and how much they have.
+// Memory that the plan needs on the hosts of a node, and how much they have.
 std::string host_words(Bytes needed, const Cluster& cluster);
 // What holds most of the memory of the fullest device.
 std::string most_memory(const Estimate& estimate, const Style& style);
 struct AdviceOptions {
-  bool faster_shown = false;  // beside a plan that is faster
-  IsOver is_over;             // no time for what would help
+  bool faster_shown = false;  // a faster plan is shown beside this one
+  IsOver is_over;             // whether the time for finding what would help is over
 };
 // What limits the plan and what would help most.
 std::string advice(const Question& question, const Candidate& candidate, const Style& style,
                    const AdviceOptions& options = {});
 
-// All of it.
+// The whole report.
 std::string estimate_report(const Question& question, const Candidate& candidate,
                             const Style& style, const AdviceOptions& options);
 

@@ -1,4 +1,4 @@
-// The life of a run as text and as a row of CSV.
+// The simulated life of a training run, as text and as a row of CSV.
 #pragma once
 
 #include <string>

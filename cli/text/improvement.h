@@ -1,4 +1,4 @@
-// What can still be gained on a searched plan, for people.
+// What was gained by improving a plan that a search found, in words.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace trainyard {
 
-// Beside the first plan of the list: "1.2 % faster than plan 1".
+// The gain over the first plan of the list: "1.2 % faster than plan 1".
 std::string improvement_gain(const Estimate& improved, const Estimate& first);
 
 // "plan 1 with other layers (9 · 6 × 10 · 7) takes 4.71 s (2.1 % less) …, bound included.

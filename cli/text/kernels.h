@@ -1,4 +1,5 @@
-// Errors of kernels for people, and as CSV: a row for every file, group and region.
+// Errors of predicted kernel times: as text, and as CSV with a row for every file, group and
+// region.
 #pragma once
 
 #include <filesystem>
@@ -11,7 +12,7 @@
 namespace trainyard {
 
 std::string kernels_text(const std::vector<KernelFileReport>& files, const Style& style);
-// What a fit found: on the rows that it saw, and on those held back.
+// The result of a fit: its errors on the rows that it saw, and on those held back.
 std::string kernel_fit_text(const std::vector<KernelFileReport>& fitted,
                             const std::vector<KernelFileReport>& held_back,
                             const std::filesystem::path& out, const Style& style);

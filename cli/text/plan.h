@@ -16,14 +16,14 @@ std::vector<std::pair<std::string, std::string>> plan_fields(const Plan& plan);
 // "micro_batch 2 instead of 1, zero_stage 1 instead of 3"; empty: none of these keys differs.
 std::string plan_differences(const Plan& plan, const Plan& from);
 
-// With the number of layers where it is of some: "full 2".
+// Recomputation, with the number of layers where only some are recomputed: "full 2".
 std::string recompute_value(const Plan& plan);
 
 // "tp 8 · pp 16 · dp 16 · micro-batch 1 × 64 · interleaved-1f1b, 4 virtual stages · ZeRO-1 · …";
 // degrees of 1 are left out.
 std::string plan_line(const Plan& plan);
 
-// A paragraph that hangs under its label.
+// A label, and a paragraph indented behind it.
 std::string paragraph(std::string_view label, std::string_view text, const Style& style);
 
 }  // namespace trainyard

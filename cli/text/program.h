@@ -1,4 +1,4 @@
-// The program of one rank as a table, and as rows of CSV.
+// The program of one rank, as a table and as rows of CSV.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What `trainyard run` prints for people.
+// The text that `trainyard run` prints.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// A simulation for people: the step as an estimate shows it, what the critical path is made of,
-// what stages and links did.
+// A simulation as text: the step as an estimate shows it, the parts of the critical path, and what
+// stages and links did.
 #pragma once
 
 #include <string>

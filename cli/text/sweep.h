@@ -10,7 +10,7 @@ namespace trainyard {
 
 std::string sweep_report(const SweepSummary& summary, const Style& style);
 
-// What a point has of its own, for people: "plan.tensor_parallel 8, cluster.nodes 16".
+// The values that set a point apart from the others: "plan.tensor_parallel 8, cluster.nodes 16".
 std::string overrides_in_words(const PointRow& row);
 
 }  // namespace trainyard

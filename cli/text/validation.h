@@ -1,5 +1,5 @@
-// A validation for people: how well predictions meet measurements by file, device, size and
-// parallelism, how well plans of one job are ranked, the worst rows; on request every row.
+// A validation as text: errors of the predictions by file, device, size and parallelism, how well
+// plans of one job are ranked, and the worst rows; on request every row.
 #pragma once
 
 #include <string>

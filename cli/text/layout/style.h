@@ -1,5 +1,4 @@
-// Colour, only where it can be seen: on a terminal whose user did not switch it off
-// (https://no-color.org).
+// Colour, used only on a terminal whose user did not switch it off (https://no-color.org).
 #pragma once
 
 #include <cstdio>
@@ -16,8 +15,10 @@ class Style {
   std::string faint(std::string_view text) const { return coded("2", text); }
   std::string good(std::string_view text) const { return coded("32", text); }
   std::string bad(std::string_view text) const { return coded("1;31", text); }
-  std::string work(std::string_view text) const { return coded("36", text); }      // useful time
-  std::string overhead(std::string_view text) const { return coded("33", text); }  // the rest
+  // colour of useful time
+  std::string work(std::string_view text) const { return coded("36", text); }
+  // of all other time
+  std::string overhead(std::string_view text) const { return coded("33", text); }
 
  private:
   std::string coded(std::string_view code, std::string_view text) const;
