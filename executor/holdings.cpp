@@ -29,7 +29,7 @@ std::int64_t Holdings::first_of(const ProgramBuffer& buffer) const {
   return buffer.rows * layout_.members(buffer.among, rank_).index_of(rank_);
 }
 
-// What the head has for a further token counts to the MTP layer that predicts it.
+// The head's tensors for a further predicted token belong to the MTP layer that predicts it.
 int Holdings::layer_of(const ProgramBuffer& buffer, int layer) const {
   const int prediction = whole(buffer).prediction;
   return prediction == 0 ? layer : setting_.model.layers + prediction - 1;
@@ -53,7 +53,7 @@ std::optional<Element> Holdings::element(const ProgramBuffer& buffer, std::int64
   return found;
 }
 
-// Numbers first … end − 1 of a buffer.
+// Fills numbers first … end − 1 of a buffer.
 void Holdings::fill_weights(const ProgramBuffer& buffer, int layer, const Part& part,
                             const std::function<void()>& goes_on) const {
   std::optional<WeightRow> row;
@@ -72,7 +72,7 @@ void Holdings::fill_weights(const ProgramBuffer& buffer, int layer, const Part& 
 
 std::vector<double> Holdings::initial_weights(const ProgramBuffer& buffer, int layer,
                                               const std::function<void()>& goes_on) const {
-  constexpr std::size_t kOfAThread = 1 << 22;  // a tenth of a second
+  constexpr std::size_t kOfAThread = 1 << 22;  // numbers per thread: about a tenth of a second
   std::vector<double> numbers(static_cast<std::size_t>(buffer.rows * buffer.columns));
   const std::size_t threads = std::clamp<std::size_t>(
       numbers.size() / kOfAThread, 1, std::max(1U, std::thread::hardware_concurrency()));

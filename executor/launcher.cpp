@@ -10,14 +10,14 @@
 namespace trainyard {
 namespace {
 
-// A launcher is known by both of them.
+// A launcher is recognised where both variables are set.
 struct LauncherNames {
   LauncherKind kind;
   const char *rank, *ranks;
-  bool of_several = false;  // one process is none that it has started
+  bool of_several = false;  // does not count where it started one process
 };
-// Open MPI, MPICH and srun --mpi=pmi2, srun --mpi=pmix, torchrun, srun without either: the last one
-// does not hide RANK and WORLD_SIZE that its tasks have set from its numbers.
+// In this order: Open MPI; MPICH and srun --mpi=pmi2; srun --mpi=pmix; torchrun; srun without PMI.
+// The last one comes after torchrun, because its tasks may have set RANK and WORLD_SIZE themselves.
 constexpr std::array kLaunchers = {
     LauncherNames{LauncherKind::mpi, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
     LauncherNames{LauncherKind::mpi, "PMI_RANK", "PMI_SIZE"},
@@ -31,7 +31,7 @@ constexpr std::array kLocalRanks = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRAN
 // NOLINTNEXTLINE(concurrency-mt-unsafe): before any thread, and nobody sets one
 const char* variable(const char* name) { return std::getenv(name); }
 
-// The whole text.
+// The number that the whole text is; nothing: it is none.
 std::optional<int> number_of(std::string_view text) {
   int number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -51,7 +51,8 @@ Expected<int> local_ranks() {
   for (const char* name : kLocalRanks) {
     if (variable(name) == nullptr) continue;
     const std::string_view text = variable(name);
-    if (text.find(',') != std::string_view::npos) continue;  // Slurm's nodes are unlike
+    // nodes with different numbers of tasks
+    if (text.find(',') != std::string_view::npos) continue;
     const auto count = number_of(without_nodes(text));
     if (count && *count > 0) return *count;
     return failure(name, fmt::format("found \"{}\"; allowed: 1 or more", text));

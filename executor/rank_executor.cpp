@@ -121,8 +121,9 @@ Expected<void> RankExecutor::run(std::int64_t number, std::int64_t batch, Watch&
   return {};
 }
 
-// An operation waits for the last writer of what it uses and, where it updates, for the readers
-// since; a `create` takes the place of a buffer whose users have been waited for by its writer.
+// An operation waits for the last writer of each buffer that it uses and, where it updates one, for
+// the readers since. A `create` reuses the memory of a buffer whose users its writer has waited
+// for.
 void RankExecutor::prepare(const Work& work) {
   const Operation& operation = *work.issued.operation;
   const Lane lane = lane_of(work.issued);
@@ -169,8 +170,8 @@ int RankExecutor::shard_in(const Operation& operation) const {
   return layout_.members(operation.group, rank_).index_of(rank_);
 }
 
-// `writer`: of the numbers, if any operation wrote them. Where it leaves this rank its part of a
-// whole, the rest is known to the ranks that have the other parts.
+// `writer` is the operation that wrote the numbers last, if any. Where it writes only this rank's
+// part of a whole tensor, the other ranks know the rest.
 HeldTensor RankExecutor::held(const Operation* writer, int buffer, int layer,
                               std::vector<float> numbers) const {
   const auto size = static_cast<std::int64_t>(numbers.size());
@@ -197,7 +198,7 @@ void RankExecutor::note_gradients(const Work& work) {
   }
 }
 
-// By instance.
+// The last operation that wrote each buffer instance.
 std::vector<const Operation*> RankExecutor::last_writers() const {
   std::vector<const Operation*> writers(users_.size());
   for (const IssuedOperation issued : operations_of(program_, stage_)) {

@@ -15,7 +15,7 @@
 namespace trainyard {
 namespace {
 
-// Of work that is none of the program's.
+// Reports work that is not part of the program as a sign of life.
 class BeatingWatch : public Watch {
  public:
   explicit BeatingWatch(BoardHead& head) : head_(head) {}
@@ -29,7 +29,7 @@ class BeatingWatch : public Watch {
   BoardHead& head_;
 };
 
-// Writes on the board what the rank hands over. What a device begins, that writes itself.
+// Writes on the board what the rank hands over. What a device has begun, PublishedProgress writes.
 class BoardWatch final : public BeatingWatch {
  public:
   BoardWatch(Board& board, bool runs_later)
@@ -47,8 +47,8 @@ class BoardWatch final : public BeatingWatch {
   Begun* begun_;
 };
 
-// Writes on the board what a device is at, for as long as it lives: the rank's own thread may be in
-// a call that waits for the device. What the device has done is a beat.
+// Writes on the board what a device is doing, from a thread of its own: the rank's thread may be in
+// a call that waits for the device. The device's progress counts as a sign of life.
 class PublishedProgress {
  public:
   PublishedProgress(const Program& program, int stage, Backend& backend, DeviceProgress& progress,
@@ -89,10 +89,10 @@ class PublishedProgress {
   std::jthread thread_;
 };
 
-// Loss and gradient norm of a rank alone: what its peers would have sent was never there.
+// Loss and gradient norm of a rank alone, which never received what its peers would have sent.
 constexpr double kMeansNothing = std::numeric_limits<double>::quiet_NaN();
 
-// Whether a step whose gradient overflows is taken all the same (executor/loss_scale.h).
+// Whether an update is made even if its gradient overflowed (executor/loss_scale.h).
 bool may_overflow(const Setting& setting) {
   return scales_loss(setting) && !setting.plan.optimizer_barrier;
 }
@@ -157,7 +157,8 @@ class RankRun {
     return compares ? compare_gradients(number) : Expected<void>{};
   }
 
-  // `loss`: this rank's share of one that is none. Which step it is the board says.
+  // The error of a loss that is not finite; `loss` is this rank's share. The board says in which
+  // step.
   static Expected<void> no_number(double loss) {
     if (std::isfinite(loss)) return failure("", std::string(kAnotherRank));
     return failure("", fmt::format("has a loss of {}", std::isnan(loss) ? std::abs(loss) : loss));
@@ -180,7 +181,7 @@ class RankRun {
     board_.head().steps_done = number + 1;
   }
 
-  // Of the first step that was taken.
+  // Compares the first step whose update was not left out.
   Expected<void> compare_gradients(int number) {
     compared_ = true;
     board_.head().state = RankState::comparing;
@@ -227,7 +228,7 @@ class RankRun {
   BoardWatch watch_;
   RankExecutor executor_;
   UnshardedRun expected_;
-  bool compared_ = false;        // gradients
+  bool compared_ = false;        // whether gradients were compared
   PublishedProgress published_;  // last: it looks at the executor
 };
 
@@ -236,7 +237,8 @@ class RankRun {
 Expected<void> run_rank(const Setting& setting, const RunPlan& plan, const Program& program,
                         const RankLayout& layout, Transport& transport, Board& board) {
   constexpr const char* kNoMemory = "has no memory left on its host";
-  std::unique_ptr<Backend> backend;  // its end may wait for what hangs: first that is said
+  // its destructor may wait for what hangs: the board is written first
+  std::unique_ptr<Backend> backend;
   const auto run = [&]() -> Expected<void> {
     try {
       auto made =

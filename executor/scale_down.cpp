@@ -19,15 +19,15 @@ void shrink_cluster(Cluster& cluster, int ranks) {
   cluster.nodes = ranks / cluster.devices_per_node;
 }
 
-// Of a smaller plan, what is tried.
+// One way to shrink a plan, still without its number of replicas.
 struct Attempt {
   int stages = 1;
-  bool simple_schedule = false;  // 1F1B in the place of the plan's
+  bool simple_schedule = false;  // use 1F1B instead of the plan's schedule
   bool fewer_experts = false;
-  bool other_layers = false;  // than the plan's stages have: said among the changes
+  bool other_layers = false;  // may change kinds of layers; noted among the changes
 };
 
-// The layers that stay of a network of which only some stages are kept.
+// The layers of a network that are left when only some stages are kept.
 struct KeptLayers {
   std::vector<std::vector<LayerKind>> of_chunks;  // in the order of LayersOfChunks
   int all = 0;
@@ -50,8 +50,8 @@ int layers_unlike(const std::vector<LayerKind>& kinds, const Transformer& model)
   return count;
 }
 
-// A network of those layers alone, as nearly as it can be named: kinds follow one another in a
-// fixed order, which may be another one where layers before them are gone.
+// The network that has these layers, or comes closest. A network states the order of its kinds of
+// layers by leading layers and by periods, which may not fit where layers in front are gone.
 Transformer model_of(const Transformer& whole, const KeptLayers& kept) {
   Transformer model = whole;
   model.layers = kept.all;
@@ -59,7 +59,7 @@ Transformer model_of(const Transformer& whole, const KeptLayers& kept) {
   model.full_attention_layers = kept.full;
   const std::vector<LayerKind> kinds = kept.kinds();
   Transformer best = model;
-  const int longest = kept.all + 1;  // longer periods are all alike
+  const int longest = kept.all + 1;  // all longer periods mean the same
   const int experts = std::min(whole.moe_every, longest);
   const int full_attention = std::min(whole.full_attention_every, longest);
   for (model.moe_every = 1; model.moe_every <= experts; ++model.moe_every) {
@@ -100,7 +100,7 @@ class Scaling {
     return std::nullopt;
   }
 
-  // A user's own order of passes is for its stages alone; one stage has no schedule.
+  // A user's own order of passes holds for its number of stages alone. One stage has no schedule.
   int fewest_stages(bool simple) const {
     if (simple) return 1;
     return plan_.passes ? plan_.pipeline_parallel : std::min(2, plan_.pipeline_parallel);
@@ -134,7 +134,7 @@ class Scaling {
     return *group > 0;
   }
 
-  // Nothing: no layers or too few experts are left.
+  // The plan shrunk to `replicas` replicas; nothing: no layers or too few experts are left.
   std::optional<ScaledDown> with(const Attempt& attempt, int replicas) const {
     ScaledDown out{job_, request_, {}};
     out.request.data_parallel = replicas;
@@ -152,8 +152,9 @@ class Scaling {
     return out;
   }
 
-  // In the order in which they are tried. Those at both ends, which have the embedding and the
-  // head; a single one is the fullest, of the kind of layers that there are for the experts' sake.
+  // Sets of stages to keep, in the order in which they are tried. Several stages keep both ends,
+  // which have the embedding and the head. A single one is the one with most layers, with experts
+  // if the network has any.
   std::vector<std::vector<int>> stages_to_keep(const Attempt& attempt) const {
     std::vector<std::vector<int>> ways;
     const int cut = plan_.pipeline_parallel - attempt.stages;
@@ -174,7 +175,7 @@ class Scaling {
     return ways;
   }
 
-  // `chunks`: of a stage of the smaller plan, the plan's own number or 1.
+  // `chunks`: chunks of a stage in the smaller plan, either the plan's number or 1.
   KeptLayers layers_of(const std::vector<int>& stages, int chunks) const {
     KeptLayers kept;
     if (chunks == 1) kept.of_chunks.resize(stages.size());
@@ -241,7 +242,8 @@ class Scaling {
     return true;
   }
 
-  // The most that tile what is left of the replicas; a token's experts have to be among them.
+  // Keeps the most expert-parallel ranks that divide the ranks left; a token still needs its
+  // experts among them.
   bool keep_experts(int replicas, ScaledDown& out) const {
     const int on_rank = job_.model.experts / plan_.expert_parallel;
     for (int parallel = plan_.expert_parallel - 1; parallel > 0; --parallel) {

@@ -11,7 +11,7 @@
 namespace trainyard {
 namespace {
 
-// 4 GiB as they are kept: a run of more is none of a test's.
+// Tokens take 4 GiB then; no test run needs more.
 constexpr std::int64_t kMostTokens = std::int64_t{1} << 30;
 
 Expected<std::int64_t> size_of(const std::filesystem::path& file) {

@@ -97,10 +97,10 @@ double norm_of(const std::vector<float>& numbers) {
 
 // ---- Differences ------------------------------------------------------------------------------
 
-// Apart from anything is what is no number, on any rank that ought to know it.
+// The difference of a NaN from anything.
 constexpr float kNoNumber = std::numeric_limits<float>::infinity();
 
-// The largest difference of each number of one tensor over the ranks that hold it; −1: nobody does.
+// For each number of a tensor, its largest difference over the ranks that hold it; −1: none does.
 std::vector<float> differences(const TensorComparison& with, const TensorName& name,
                                const WholeTensor& expected, const std::vector<HeldTensor>& held) {
   std::vector<float> apart(expected.numbers.size(), -1);
@@ -120,7 +120,7 @@ std::vector<float> differences(const TensorComparison& with, const TensorName& n
   return apart;
 }
 
-// What a weight may be off beyond the tolerance.
+// How far a weight may be off beside the tolerance, where Adam turns noise into whole steps.
 double slack(const TensorComparison& with, const TensorName& weight, std::size_t number,
              double global) {
   if (moments_of(with.setting) != 2) return 0;
@@ -130,7 +130,7 @@ double slack(const TensorComparison& with, const TensorName& weight, std::size_t
   return 2 * with.setting.descent.learning_rate * with.steps;
 }
 
-// Of the vocabulary's padding rows the unsharded run has numbers that no part holds.
+// The unsharded run has padding rows of the vocabulary, which no rank's part is compared with.
 bool is_padding(const Setting& setting, const TensorName& name, const WholeTensor& tensor,
                 std::size_t number) {
   return is_of_vocabulary(name.first) &&
@@ -155,7 +155,8 @@ Difference difference_of(const TensorComparison& with, Compared what, const Tens
   const Tolerance tolerance = tolerance_of(with.setting);
   out.what = name.second < 0 ? name.first : fmt::format("{} of layer {}", name.first, name.second);
   out.error = std::sqrt(sum);
-  // A weight may be as far off as the gradients that moved it.
+  // Where the global norm decides, a weight may be off by what such an error in its gradients moves
+  // it.
   const double moved = what == Compared::gradients
                            ? 1
                            : with.setting.descent.learning_rate * static_cast<double>(with.steps);
@@ -173,7 +174,7 @@ Setting unsharded(const Setting& setting) {
   plan = Plan{};
   plan.schedule = find_schedule("1f1b");
   plan.capacity_factor = setting.plan.capacity_factor;
-  // What a rank drops it counts over all sequences of a micro-batch.
+  // A rank's capacity counts the tokens of all sequences of a micro-batch.
   if (plan.capacity_factor > 0) plan.micro_batch = setting.plan.micro_batch;
   plan.microbatches = static_cast<int>(setting.training.global_batch / plan.micro_batch);
   plan.optimizer_barrier = setting.plan.optimizer_barrier;
@@ -237,7 +238,8 @@ Tolerance tolerance_of(const Setting& setting) {
   constexpr Tolerance kBf16{
       .tensor = 5e-2, .weight = 5e-2, .global = 1e-2, .loss = 1e-2, .norm = 1e-2};
   if (setting.training.precision.head_gemm == Dtype::bf16) return kBf16;
-  // fp16 rounds three bits further down; of noise Adam makes whole steps all the same.
+  // fp16 has three bits of mantissa more; that does not help weights, for Adam makes whole steps of
+  // noise.
   return {.tensor = kBf16.tensor / 8,
           .weight = kBf16.weight,
           .global = kBf16.global / 8,

@@ -17,7 +17,7 @@ namespace {
 
 std::size_t buffer_index(int i) { return static_cast<std::size_t>(i); }
 
-// To the nearest that 16 bits hold; what is too large for fp16 is infinite.
+// Rounds to the nearest number of 16 bits; what is too large for fp16 becomes infinite.
 template <typename Number>
 void round_to(Tensor<float>& tensor) {
   tensor = tensor.unaryExpr([](float x) { return static_cast<float>(Number(x)); });
@@ -46,7 +46,7 @@ class CpuBackend final : public Backend {
   void allocate(int buffer, const ProgramBuffer& what, int copies, const Lane&) override {
     Slot& slot = slots_[buffer_index(buffer)];
     release(buffer);
-    // States are rows of numbers by element.
+    // Optimizer states have a row of numbers for each element.
     slot.tensor.resize(what.rows * (copies == 1 ? 1 : what.columns),
                        copies == 1 ? what.columns : copies);
     slot.what = &what;
@@ -94,7 +94,7 @@ class CpuBackend final : public Backend {
     return done;
   }
 
-  // A message smaller than the buffer is this rank's share of its rows.
+  // If the message is smaller than the buffer, it is this tensor-parallel rank's share of the rows.
   Expected<void> send(const Work& work, int to) override {
     const Operation& operation = *work.issued.operation;
     const Slot& slot = slots_[buffer_index(work.buffers[0])];
@@ -136,7 +136,7 @@ class CpuBackend final : public Backend {
     round_to_type(slot.tensor, slot.what->dtype);
   }
 
-  // Where the routing decided how many rows there are, the memory is theirs.
+  // Routing may have changed the number of rows: memory is counted anew.
   void store_all(const Work& work) {
     const Operation& operation = *work.issued.operation;
     for (std::size_t i = 0; i < work.buffers.size(); ++i) {
@@ -193,8 +193,8 @@ class CpuBackend final : public Backend {
 std::unique_ptr<Backend> make_cpu_backend(const Setting& setting, const Program& program,
                                           const RankLayout& layout, Transport& transport) {
 #ifdef __GLIBC__
-  // Buffers come and go in every step: their pages stay, else each is new to the process and
-  // faulted in again. The largest thresholds that are allowed.
+  // Buffers come and go in every step. The largest thresholds allowed keep their pages in the
+  // process; otherwise each page would be faulted in again.
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
   mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
 #endif

@@ -25,7 +25,7 @@ Expected<void> scatter_rows(const Exchange& x, const Operands<float>& o, std::si
                                     o.out[which]->data());
 }
 
-// Where the routing decides, members have unlike numbers of rows.
+// The rows of each member, which differ where routing decides them.
 Expected<Counts> rows_of_members(const Exchange& x, Eigen::Index mine) {
   const auto rows = static_cast<float>(mine);
   std::vector<float> all(static_cast<std::size_t>(x.members));
@@ -73,7 +73,7 @@ Expected<void> pass(const Exchange& x, RingWay way, const Operands<float>& o, st
 
 // ---- Heads of all tokens and tokens of all heads -------------------------------------------
 
-// Calls visit(member, sequence, where in the message) for each block.
+// Calls visit(member, sequence, place in the message) for each block.
 template <typename Visit>
 void for_each_block(const HeadBlocks& blocks, const Visit& visit) {
   for (Eigen::Index member = 0; member < blocks.members; ++member) {
@@ -83,7 +83,7 @@ void for_each_block(const HeadBlocks& blocks, const Visit& visit) {
   }
 }
 
-// Where there are fewer heads than members, neighbours share one, and its gradients add up.
+// Where there are fewer heads than members, neighbours share a head and its gradients are added up.
 Expected<void> exchange_heads(const Exchange& x, const Operands<float>& o) {
   const bool to_heads = o.out[0]->rows() > o.in[0]->rows();
   const Tensor<float>& all_heads = to_heads ? *o.in[0] : *o.out[0];
@@ -126,7 +126,7 @@ Expected<void> move_rows(const Exchange& x, const Tensor<float>& mine, const Cou
                                 received.data(), scaled_counts(from, mine.cols()));
 }
 
-// The rows by source and expert are created where they are not known yet.
+// Also creates the table of rows by source and expert where it is not known yet.
 Expected<void> dispatch(const Exchange& x, const Operands<float>& o) {
   const bool knows = o.in.size() > o.out.size();
   if (!knows) {
@@ -155,7 +155,7 @@ Expected<void> combine(const Exchange& x, const Operands<float>& o) {
   return {};
 }
 
-// The sum of what the ranks that share experts have, each with the rows that it received.
+// Sums up over the ranks that share experts; each rank keeps the rows that it had received.
 Expected<void> scatter_routed(const Exchange& x, const Operands<float>& o) {
   const Counts rows = counted_rows(x, *o.in[0]);
   for (std::size_t i = 0; i < o.out.size(); ++i) {
@@ -170,7 +170,7 @@ Expected<void> scatter_routed(const Exchange& x, const Operands<float>& o) {
 
 // ---- Flat parts of gradients, states and weights -----------------------------------------------
 
-// Each member's part of the sum.
+// This rank's part of the sum over all members.
 Expected<std::vector<float>> summed_part(const Exchange& x, const Tensor<float>& whole) {
   const Counts counts = part_counts(x.members, whole.size());
   std::vector<float> mine(static_cast<std::size_t>(counts[static_cast<std::size_t>(x.self)]));
@@ -179,7 +179,7 @@ Expected<std::vector<float>> summed_part(const Exchange& x, const Tensor<float>&
   return mine;
 }
 
-// In place: the rest is not known then.
+// The rest of the tensor is not known afterwards.
 Expected<void> scatter_in_place(const Exchange& x, Tensor<float>& whole) {
   const auto mine = summed_part(x, whole);
   if (!mine) return tl::unexpected(mine.error());
@@ -204,7 +204,7 @@ Expected<void> make_part(const Exchange& x, const Tensor<float>& whole, Tensor<f
   return {};
 }
 
-// Parts are padded to one length; the whole is not.
+// Parts are padded to equal length; the padding is left out of the whole.
 Expected<void> make_whole(const Exchange& x, const Tensor<float>& part, Tensor<float>& whole) {
   return x.transport.all_gather(x.operation.group, part.data(),
                                 part_counts(x.members, whole.size()), whole.data());

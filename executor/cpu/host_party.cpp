@@ -6,7 +6,7 @@
 namespace trainyard {
 namespace {
 
-// Buffers of one size.
+// One exchange, with its buffers.
 class HostExchange final : public TimedExchange {
  public:
   HostExchange(Transport& transport, CollectiveOperation operation, int count)
@@ -72,7 +72,7 @@ class HostGroup final : public CalibrationGroup {
   std::unique_ptr<Transport> transport_;
 };
 
-// A product that takes about a millisecond, over and over; times of each.
+// A product that takes about a millisecond.
 class HostProducts {
  public:
   HostProducts()

@@ -65,7 +65,7 @@ AttentionTimes attention_times(int tokens, int heads, int head_dim, Seconds budg
   return {operation.attention, forward, backward};
 }
 
-// The sum of two: reads both and writes one.
+// The sum of two arrays: reads both and writes one.
 Timing residual_timing(Eigen::Index rows, Eigen::Index columns, Seconds budget) {
   const Tensor<float> a = filled(rows, columns);
   const Tensor<float> b = filled(rows, columns);
@@ -91,14 +91,15 @@ constexpr std::array<int, 5> kTokens = {16, 32, 64, 128, 256};
 constexpr std::array<int, 5> kHeads = {1, 2, 4, 8, 16};
 constexpr std::array<int, 3> kHeadDims = {16, 32, 64};
 
-// What there is no fit without, however little time there is: 60 products (fit_gemm), so many
-// attentions of each head dimension, a copy and sums. The cheap ones.
+// The least that the fits need, whatever the time limit: 60 products (fit_gemm),
+// kLeastAttentionSamples attentions of each head dimension, a copy and sums. The cheapest of each
+// are taken.
 constexpr bool is_needed(int n, int k) { return n * k <= 192 * 512; }
 constexpr int kMostNeededTokens = 128;
 static_assert(kHeads.size() * (kTokens.size() - 1) >= kLeastAttentionSamples &&
               kTokens[kTokens.size() - 2] == kMostNeededTokens);
 
-// Of what is measured: its part of the time, in timings.
+// Shares of the time, in units of one timing.
 constexpr double kCopyPart = 4, kAttentionPart = 2;
 
 class HostMeasurement {
@@ -169,7 +170,7 @@ class HostMeasurement {
     note("memory-bound", fmt::format("{:.0f} bytes", traffic.value()), timing);
   }
 
-  // Where what came before has taken more than its part of the time, only what is needed.
+  // Once earlier timings have used more than their share of the time, measures only what is needed.
   template <typename Measure>
   void add(double part, bool needed, const Measure& measure) {
     if (limits_.interrupted()) return;
@@ -180,13 +181,13 @@ class HostMeasurement {
 
   const MeasureLimits& limits_;
   TimingClock::time_point begin_ = TimingClock::now();
-  Seconds each_;               // of a timing
+  Seconds each_;               // budget of one timing
   double all_ = 1, done_ = 0;  // timings
   HostSamples samples_;
   std::vector<double> backward_;
 };
 
-// What the system says of its first processor; "?" where it says nothing.
+// An entry of /proc/cpuinfo for the first processor; "?": there is none.
 std::string of_processor(std::string_view key) {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {

@@ -10,7 +10,7 @@ bool carries(OperationKind kind) {
          kind == OperationKind::move;
 }
 
-// The i-th that is read becomes the i-th that is written. Whether anything was new.
+// Passes the format of the i-th operand read to the i-th written. True: a format was new.
 bool follow(const Operation& operation, std::vector<CastFormat>& formats) {
   std::vector<std::size_t> from, into;
   for (const Operand& operand : operation.operands) {

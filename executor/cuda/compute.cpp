@@ -24,7 +24,7 @@ void norm_gradient_of(const DeviceWork& w) {
                           .centred = is_centred(w)});
 }
 
-// Heads as rows of their own.
+// The same with a row for each head.
 View by_head(const View& view, const View& scale) {
   return view.shaped(view.size() / scale.rows, scale.rows);
 }
@@ -52,7 +52,8 @@ void head_norm_gradient(const DeviceWork& w) {
 
 // ---- Matrix products: several matrices side by side are taken as one ----------------------------
 
-// Calls visit(i, j, column of i, column of j, width) for what lies over what of two rows of widths.
+// Two lists of widths, each laid side by side from the same start. Calls visit(i, j, column in i,
+// column in j, width) for every overlap of a part i of `a` with a part j of `b`.
 template <typename Visit>
 void for_each_overlap(const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b,
                       const Visit& visit) {
@@ -87,7 +88,7 @@ struct Weights {
   void add(const View& view) { (view.columns > 1 ? matrices : biases).push_back(view); }
 };
 
-// Casts them as the GEMMs of the operation read them.
+// Matrices cast as the GEMMs of the operation read them.
 class CastMatrices {
  public:
   CastMatrices(const DeviceWork& w, std::vector<View> matrices) {
@@ -172,7 +173,7 @@ void linear_weight_gradient(const DeviceWork& w) {
       });
 }
 
-// Side by side; then this rank's rows of that, where they are kept.
+// Puts matrices side by side and rounds them; a second output gets this rank's rows of the result.
 void cast_of(const DeviceWork& w) {
   std::vector<View> parts;
   for (const DeviceTensor* in : w.operands.in) parts.push_back(in->view);
@@ -232,8 +233,8 @@ void move_own_part(const DeviceWork& w) {
   copy_columns(w.queue, {part, 0}, {whole, shard * part.columns}, part.columns);
 }
 
-// Where the outputs have fewer columns the first ones go nowhere. One matrix into another goes as
-// it is stored, its scales with it.
+// The outputs get the last columns of the inputs, taken side by side. One matrix of the same width
+// moves as it is stored, its scales with it.
 void move(const DeviceWork& w) {
   if (w.operation.shards > 1) return move_own_part(w);
   if (w.operands.in.size() == 1 && w.operands.out.size() == 1 &&
@@ -292,19 +293,19 @@ UpdateRule rule_of(const DeviceWork& w, const ProgramBuffer& states) {
   return rule;
 }
 
-// In several shards, a whole of which this rank has its part, or that part.
+// Whether the tensor is a whole of which this rank updates its part; else it is that part alone.
 bool is_whole(const Operation& operation, const DeviceTensor& tensor) {
   return operation.shards > 1 && tensor.what->part_of < 0;
 }
 
-// In place: gradients, the states, weights. Weights beyond this rank's part are not known until
-// they are gathered.
+// Operands in place: `count` gradients, the states, `count` weights. Weights beyond this rank's
+// part are not known until they are gathered.
 void optimizer_step(const DeviceWork& w) {
   const std::size_t count = w.operands.in_place.size() / 2;
   const View& states = w.in_place(count);
   const UpdateRule rule = rule_of(w, *w.operands.in_place[count]->what);
   const float unknown = std::nanf("");
-  std::int64_t state = 0;  // row of the states
+  std::int64_t state = 0;  // next row of the states
   for (std::size_t i = 0; i < count; ++i) {
     const View& gradient = w.in_place(i);
     const View& weight = w.in_place(count + 1 + i);
@@ -326,7 +327,7 @@ void optimizer_step(const DeviceWork& w) {
   }
 }
 
-// A whole into this rank's part of it, or that part into the whole. Of a weight what is beyond it
+// Copies this rank's part out of a whole (`scatters`), or back into it. The rest of such a weight
 // is not known until it is gathered.
 void copy_part(const DeviceWork& w, bool scatters, const View& from, const View& to) {
   const FlatPart part =
@@ -341,7 +342,7 @@ void copy_part(const DeviceWork& w, bool scatters, const View& from, const View&
           from.from(scatters ? part.begin : 0, size));
 }
 
-// Flat.
+// Copies elements as flat arrays, whatever the shapes.
 void copy_of(const DeviceWork& w) {
   const std::vector<DeviceTensor*>& into =
       w.operands.out.empty() ? w.operands.in_place : w.operands.out;
@@ -361,7 +362,7 @@ void clear(const DeviceWork& w) {
   for (std::size_t i = 0; i < w.operands.in_place.size(); ++i) fill(w.queue, w.in_place(i), 0);
 }
 
-// What holds no matrix of tokens: sums, states and what changes its name.
+// Operations without matrices of tokens: sums, states and moves between buffers.
 void compute_states(const DeviceWork& w) {
   switch (w.operation.kind) {
     case OperationKind::accumulate:
@@ -447,7 +448,8 @@ std::vector<float> downloaded(const Queue& queue, const View& view) {
   if (numbers.empty()) return numbers;
   const Scratch floats(queue, view.rows, view.columns, ElementType::f32);
   convert(queue, *floats, view);
-  // A copy to memory that may be paged would wait for the stream itself, and ask nobody meanwhile.
+  // A copy to pageable memory would wait for the stream itself, and ask nobody for failures
+  // meanwhile.
   wait_for(queue);
   if (!queue.status.ok()) return numbers;
   queue.status.check(cudaMemcpyAsync(numbers.data(), floats->data, floats->bytes(),
@@ -460,8 +462,8 @@ std::vector<float> downloaded(const Queue& queue, const View& view) {
 void upload(const Queue& queue, const View& view, const std::vector<float>& numbers) {
   if (numbers.empty() || !queue.status.ok()) return;
   const Scratch floats(queue, view.rows, view.columns, ElementType::f32);
-  // From memory that may be paged the call returns when it has read it. What is larger than the
-  // driver's own room it reads when the stream has come so far.
+  // A copy from pageable memory returns when it has read it. If it is larger than the driver's own
+  // staging memory, it is read only when the stream has come so far.
   constexpr std::size_t kReadAtOnce = std::size_t{64} * 1024;
   if (floats->bytes() > kReadAtOnce) wait_for(queue);
   queue.status.check(cudaMemcpyAsync(floats->data, numbers.data(), floats->bytes(),

@@ -103,7 +103,7 @@ void forward(const DeviceWork& w) {
   if (!w.cudnn.forward(w.queue, plan, of)) attention(w.queue, plan, of);
 }
 
-// What a block of a ring adds to is updated, the rest created.
+// A block of a ring updates the gradients that it adds to, and creates the others.
 void backward(const DeviceWork& w) {
   const bool blocks = keeps_block_scores(w.where);
   const AttentionOperands of{.queries = w.in(0),

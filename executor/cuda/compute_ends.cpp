@@ -11,7 +11,7 @@ LocalWords words_of(const DeviceWork& w, const View& logits) {
           std::clamp<std::int64_t>(w.where.setting.model.vocabulary - first, 0, logits.columns)};
 }
 
-// What the losses of all tokens are divided by.
+// The divisor of each token's loss.
 float tokens_of(const DeviceWork& w) {
   const Training& training = w.where.setting.training;
   return static_cast<float>(training.global_batch * training.sequence_length) /

@@ -5,7 +5,7 @@
 namespace trainyard {
 namespace {
 
-// Integers for a kernel: as many bits as a float.
+// Uploads 32-bit integers for a kernel, as bits of floats.
 void upload_indices(const Queue& queue, const View& view, const std::vector<int>& indices) {
   std::vector<float> bits(indices.size());
   std::copy_n(reinterpret_cast<const char*>(indices.data()), indices.size() * sizeof(int),
@@ -16,7 +16,7 @@ void upload_indices(const Queue& queue, const View& view, const std::vector<int>
 void route_of(const DeviceWork& w) {
   route(w.queue, w.out(0), w.out(1), w.in(0), w.in_if(1));
   if (w.operation.capacity == 0) return;
-  // What an expert has no room for depends on all tokens of a rank: decided on the host.
+  // Which copies exceed an expert's capacity depends on all tokens of a rank: decided on the host.
   const View& experts = w.out(1);
   const std::vector<float> numbers = downloaded(w.queue, experts);
   Tensor<float> marks =
@@ -25,7 +25,7 @@ void route_of(const DeviceWork& w) {
   upload(w.queue, experts, {marks.data(), marks.data() + marks.size()});
 }
 
-// Where each copy stands among those that were not dropped.
+// The place of each copy among those that were not dropped.
 class CopyOrder {
  public:
   CopyOrder(const DeviceWork& w, const View& experts)
@@ -87,7 +87,7 @@ RowsByExpert counts_of(const DeviceWork& w) {
           static_cast<std::size_t>(tensor.view.columns)};
 }
 
-// Where the rows of each expert in turn are among those of each source in turn.
+// The rows in the order of experts, as indices into the rows in the order of sources.
 std::vector<int> sorted_rows(const RowsByExpert& counts) {
   std::vector<int> first(counts.numbers.size());
   int row = 0;
@@ -122,7 +122,7 @@ void sort_rows(const DeviceWork& w) {
   }
 }
 
-// Calls visit(expert, first row, rows) for each.
+// Calls visit(expert, first row, rows) for each expert that has rows.
 template <typename Visit>
 void for_each_expert(const RowsByExpert& counts, const Visit& visit) {
   std::int64_t row = 0;
@@ -139,7 +139,7 @@ void for_each_expert(const RowsByExpert& counts, const Visit& visit) {
 void grouped_linear(const DeviceWork& w) {
   const View& x = w.in(1);
   const std::int64_t height = w.in(2).rows / w.in(0).columns;
-  const std::int64_t width = w.out(0).columns;  // the first ones
+  const std::int64_t width = w.out(0).columns;  // the first columns alone
   const DeviceWeight weights(w, w.in(2));
   w.memory.reshape(*w.operands.out[0], x.rows, width, w.queue);
   for_each_expert(counts_of(w), [&](std::int64_t expert, std::int64_t row, std::int64_t rows) {
@@ -178,7 +178,7 @@ void grouped_linear_weight_gradient(const DeviceWork& w) {
   });
 }
 
-// Of each row its expert.
+// The expert of each row.
 std::vector<int> experts_of_rows(const RowsByExpert& counts) {
   std::vector<int> which;
   for (std::size_t i = 0; i < counts.numbers.size(); ++i) {

@@ -21,14 +21,14 @@ std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 std::int64_t elements(const ProgramBuffer& buffer) { return buffer.rows * buffer.columns; }
 
-// On the device.
+// Bytes of a buffer on the device.
 std::size_t bytes_of(const ProgramBuffer& buffer) {
   if (buffer.away != OffloadTarget::none) return 0;
   const auto own = static_cast<std::size_t>(elements(buffer)) * bytes_of(element_type(buffer, {}));
   return std::max(own, static_cast<std::size_t>(buffer.bytes().value()));
 }
 
-// What the buffers of a stage take at most, operation by operation.
+// The most that the buffers of a stage hold at once, operation by operation.
 std::size_t expected_bytes(const Program& program, int stage) {
   std::vector<std::size_t> held(index(program.stages[index(stage)].instances));
   std::size_t now = 0, most = 0;
@@ -46,7 +46,7 @@ std::size_t expected_bytes(const Program& program, int stage) {
   return most;
 }
 
-// A weight as an operation reads it, where it is stored in full.
+// A weight cast as an operation reads it, where it is stored in fp32.
 struct CastRead {
   CastRead(const Queue& queue, const DeviceTensor& from, ElementType type)
       : room(queue, from.view.rows, from.view.columns, type), tensor(from) {
@@ -59,7 +59,7 @@ struct CastRead {
 
 constexpr unsigned kSharedBit = 1U << 31;
 
-// A stream, and an event for what others wait for of it.
+// The stream of a lane, and an event for others to wait on.
 struct LaneState {
   cudaStream_t stream = nullptr;
   cudaEvent_t reached = nullptr;
@@ -102,7 +102,7 @@ class CudaBackend final : public Backend {
     cudaStreamDestroy(sent_releases_);
   }
 
-  // How ranks reach each other. Requires: before the first operation.
+  // Sets how ranks reach each other. Requires: no operation was handed over yet.
   void set_transport(std::unique_ptr<DeviceTransport> transport) {
     transport_ = std::move(transport);
   }
@@ -117,7 +117,7 @@ class CudaBackend final : public Backend {
     const CastFormat& cast = casts_[static_cast<std::size_t>(&what - program_.buffers.data())];
     tensor = {.view = {.type = element_type(what, cast), .scales = {nullptr, cast.block}},
               .what = &what};
-    // States are rows of numbers by element.
+    // Optimizer states have a row of numbers for each element.
     const bool states = what.role == BufferRole::optimizer;
     if (!tensor.on_host()) {
       releases_.make_room(queue_of(lane).stream, memory_.held(), bytes_of(what));
@@ -174,7 +174,7 @@ class CudaBackend final : public Backend {
     return done ? state() : done;
   }
 
-  // A message smaller than the buffer is this rank's share of its rows.
+  // If the message is smaller than the buffer, it is this tensor-parallel rank's share of the rows.
   Expected<void> send(const Work& work, int to) override {
     const Operation& operation = *work.issued.operation;
     DeviceTensor& tensor = tensors_[index(work.buffers[0])];
@@ -230,7 +230,8 @@ class CudaBackend final : public Backend {
     status_.check(cudaStreamWaitEvent(stream, events_[which], 0), "cudaStreamWaitEvent");
   }
 
-  // In a thread that has not called CUDA yet its first device would come to life too.
+  // reached() sets the device first: in a thread that has not called CUDA yet, the query would
+  // initialise the first device.
   bool runs_later() const override { return true; }
   bool reached(Event event) override {
     const std::lock_guard lock(events_lock_);
@@ -247,10 +248,10 @@ class CudaBackend final : public Backend {
   }
 
  private:
-  // The library of matrix products loads its kernels in the call of the first one, and takes memory
-  // for those of a stream: both may wait for what runs on the device, which in a step may be
-  // waiting for a peer (seen beside NCCL's first call: openxla/xla, pull request 38932). Here no
-  // other rank is known yet.
+  // cuBLASLt loads its kernels in its first call, and takes memory for those of a stream. Both may
+  // wait for what runs on the device, and in a step that may wait for a peer (seen beside NCCL's
+  // first call: openxla/xla, pull request 38932). So one product is made here, where no other rank
+  // is known yet.
   void load_products() {
     if (!status_.ok()) return;
     constexpr std::int64_t kWidth = 16;
@@ -277,8 +278,8 @@ class CudaBackend final : public Backend {
   Queue queue_of(const Lane& lane) {
     return {status_, state_of(lane).stream, memory_.pool(), transport_.get()};
   }
-  // What a stream has given back by itself counts as it was taken, whatever it has grown to. A rank
-  // that has one stream has nobody to wait for it.
+  // A stream's own releases count with the size that was noted when the memory was taken, whatever
+  // it has grown to. With one stream nobody waits for releases.
   void note_release(cudaStream_t last, std::size_t bytes, const ProgramBuffer& what) {
     if (bytes == 0 || last == sent_releases_) return;
     if (last == releases_.stream()) return releases_.released(last, bytes);
@@ -287,9 +288,9 @@ class CudaBackend final : public Backend {
 
   void use(DeviceTensor& tensor, const Lane& lane) { tensor.streams |= state_of(lane).bit; }
 
-  // The only one of these streams, by bit; or one that waits for all of them. What is sent has one
-  // of its own, which nobody waits for: a send ends when its peer receives, and that peer may wait
-  // for this rank to receive first.
+  // The stream that comes after all of these, by bit: the only one, or one that waits for all.
+  // Memory that was sent has a stream of its own, which nobody waits for: a send ends when its peer
+  // receives, and that peer may wait for this rank to receive first.
   cudaStream_t stream_after_all(unsigned streams) {
     cudaStream_t after = releases_.stream();
     for (const auto& [lane, state] : lanes_) {
@@ -305,7 +306,7 @@ class CudaBackend final : public Backend {
     return after;
   }
 
-  // Until nothing runs: for what the host writes and reads, outside the lanes' order.
+  // Waits until nothing runs, for what the host writes and reads outside the lanes' order.
   void settle() {
     for (const auto& each : lanes_) wait_for(queue_of(each.first));
     if (status_.ok()) status_.check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
@@ -343,26 +344,26 @@ class CudaBackend final : public Backend {
   int device_;
   CudaStatus status_;
   ElementType stored_in_16_bits_ =
-      scales_loss(setting_) ? ElementType::f16 : ElementType::bf16;  // what a cast weight is
+      scales_loss(setting_) ? ElementType::f16 : ElementType::bf16;  // the type of a cast weight
   std::vector<CastFormat> casts_;                                    // by buffer of the program
-  std::size_t expected_;  // bytes of the program's buffers, at most
+  std::size_t expected_;  // most bytes of the program's buffers at once
   DeviceMemory memory_;
-  ReleaseOrder releases_;                 // of what streams share
-  cudaStream_t sent_releases_ = nullptr;  // of what was sent
+  ReleaseOrder releases_;                 // of memory that several streams used
+  cudaStream_t sent_releases_ = nullptr;  // stream of releases of memory that was sent
   Gemm gemm_;
   std::unique_ptr<CudnnAttention> cudnn_ = make_cudnn_attention();
   std::unique_ptr<DeviceTransport> transport_;
   std::vector<DeviceTensor> tensors_;
   std::map<Lane, LaneState> lanes_;
-  std::mutex events_lock_;  // another thread asks for them while there are more
+  std::mutex events_lock_;  // another thread reads them while they grow
   std::vector<cudaEvent_t> events_;
   std::vector<cudaStream_t> of_events_;
   std::size_t recorded_ = 0;
 };
 
-// What CUDA reads when it starts. Streams that share a hardware queue wait for each other, so a
-// receive would hold up the send that its peer waits for; and a kernel that is loaded when it is
-// first called waits for those that run, which may wait for a peer.
+// Sets variables that CUDA reads when it starts. Streams that share a hardware queue wait for each
+// other, so a receive would hold up the send that its peer waits for. A kernel that is loaded at
+// its first call waits for the kernels that run, which may wait for a peer.
 void prepare_environment() {
   constexpr int kAsTheUserHasIt = 0;
   // NOLINTBEGIN(concurrency-mt-unsafe): before any thread
@@ -371,7 +372,7 @@ void prepare_environment() {
   // NOLINTEND(concurrency-mt-unsafe)
 }
 
-// Where on the host's bus a device is: the same one for every process that sees it.
+// The address of a device on the host's bus, the same for every process that sees it.
 std::string bus_address(int device) {
   cudaDeviceProp properties{};
   cudaGetDeviceProperties(&properties, device);
@@ -385,8 +386,8 @@ Expected<std::unique_ptr<DeviceTransport>> transport_for(const BackendWorld& wor
   return make_nccl_transport(world.program, world.layout, world.transport);
 }
 
-// What the recipe's GEMMs ask of a device: scales of a tensor came with compute capability 9.0,
-// scales of blocks with 10.0.
+// Why a device lacks what the recipe's GEMMs need: scales of a tensor came with compute capability
+// 9.0, scales of blocks with 10.0.
 std::optional<Error> not_on_device(const PrecisionRecipe& precision, int device) {
   if (!precision.input_cast.exists()) return std::nullopt;
   const int least = precision.input_cast.block == 0 ? 9 : 10;
@@ -429,7 +430,7 @@ Expected<DevicePlacement> placed(Transport& transport) {
 }
 
 Expected<std::unique_ptr<Backend>> make_cuda_backend(const BackendWorld& world) {
-  // Without peers it has the first.
+  // A rank that runs alone takes the first device.
   const auto single = make_single_rank_transport();
   const auto placement = placed(world.alone ? *single : world.transport);
   if (!placement) return tl::unexpected(placement.error());

@@ -12,7 +12,7 @@
 #include <unordered_map>
 
 namespace cudnn_frontend {
-// Where the frontend looks for cuDNN's calls.
+// The handle in which the frontend looks up cuDNN's functions.
 void* cudnn_dlhandle = nullptr;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
 }  // namespace cudnn_frontend
 
@@ -25,14 +25,14 @@ namespace graph = cudnn_frontend::graph;
 constexpr const char* kLibrary = "libcudnn.so.9";
 constexpr std::int64_t kWidest = 256;  // elements of a head
 constexpr std::int64_t kInStepsOf = 8;
-// Bytes. On Hopper the backward pass that repeats itself keeps 16 bits for each score, which no
-// plan's memory counts: 4 GiB for 32 heads and 8192 tokens.
+// Bytes. On Hopper the deterministic backward pass keeps 16 bits for each score, which no plan's
+// memory counts: 4 GiB for 32 heads and 8192 tokens.
 constexpr std::int64_t kMostWorkspace = std::int64_t{1} << 30;
 
 using Id = std::int64_t;
 constexpr Id kQ = 1, kK = 2, kV = 3, kO = 4, kStats = 5, kDo = 6, kDq = 7, kDk = 8, kDv = 9;
 
-// Of a whole program's shapes there are few.
+// The key of a graph; a program has few different shapes.
 struct Shape {
   std::int64_t sequences = 1, heads = 1, kv_heads = 1, length = 1, query_width = 1, value_width = 1;
   bool backward = false;
@@ -75,7 +75,7 @@ fe::DataType_t type_of(const Shape& s) {
 
 using Tensor4 = std::shared_ptr<graph::Tensor_attributes>;
 
-// Rows are tokens, heads side by side in them.
+// A tensor whose rows are tokens, with heads side by side in a row.
 Tensor4& lay_out(Tensor4& tensor, Id id, const Shape& s, std::int64_t heads, std::int64_t width) {
   tensor->set_uid(id)
       .set_dim({s.sequences, heads, s.length, width})
@@ -83,7 +83,7 @@ Tensor4& lay_out(Tensor4& tensor, Id id, const Shape& s, std::int64_t heads, std
       .set_data_type(type_of(s));
   return tensor;
 }
-// By head: what the library reads back it asks for so.
+// Log-sum-exps by head, as the library wants to read them back.
 void lay_out_sums(Tensor4& tensor, const Shape& s) {
   tensor->set_uid(kStats)
       .set_dim({s.sequences, s.heads, s.length, 1})
@@ -184,7 +184,7 @@ class LoadedCudnn final : public CudnnAttention {
   }
 
  private:
-  // The frontend throws where a call of the library is missing.
+  // Calls the library; the frontend throws where one of its functions is missing.
   template <typename Call>
   static cudnnStatus_t guarded(const Call& call) {
     try {
@@ -203,7 +203,7 @@ class LoadedCudnn final : public CudnnAttention {
     return entry->second.get();
   }
 
-  // Backward the kernel that repeats itself comes first.
+  // For the backward pass the deterministic kernel is tried first.
   std::unique_ptr<graph::Graph> built(const Shape& shape) const {
     for (const bool repeats : {true, false}) {
       auto made = built(shape, repeats);

@@ -11,7 +11,7 @@ std::int64_t of_member(const Counts& counts, int member) {
   return counts[static_cast<std::size_t>(member)];
 }
 
-// What is stored in another type than it is sent in is converted first.
+// Numbers to send, converted first where they are stored in another type.
 class Sent {
  public:
   Sent(const Queue& queue, const View& view, ElementType type)
@@ -40,7 +40,7 @@ Expected<void> all_reduce(const DeviceExchange& x) {
 
 // ---- By rows: each member has or gets some, one after the other ---------------------------------
 
-// The sum is sent as the whole is stored.
+// Sums up in the type of the whole, and converts this rank's part.
 Expected<void> sum_parts(const DeviceExchange& x, const View& all, const Counts& counts,
                          const View& mine) {
   const Queue& queue = x.work.queue;
@@ -57,7 +57,7 @@ Expected<void> scatter_rows_of(const DeviceExchange& x, std::size_t which) {
   return sum_parts(x, all, even_counts(x.members, all.size() / x.members), x.work.out(which));
 }
 
-// Where the routing decides, members have unlike numbers of rows.
+// The rows of each member, which differ where routing decides them.
 Expected<Counts> rows_of_members(const DeviceExchange& x, std::int64_t mine) {
   const Queue& queue = x.work.queue;
   const Scratch own(queue, 1, 1, ElementType::f32), all(queue, x.members, 1, ElementType::f32);
@@ -72,7 +72,8 @@ Expected<Counts> rows_of_members(const DeviceExchange& x, std::int64_t mine) {
   return counts;
 }
 
-// Numbers in 8 bits and their scales; where each member has one they come to the largest.
+// Gathers numbers in 8 bits and their scales. Where each member has one scale, all are rescaled to
+// the largest.
 Expected<void> gather_scaled(const DeviceExchange& x, const View& mine, const View& all) {
   const Queue& queue = x.work.queue;
   const Group group = x.work.operation.group;
@@ -132,7 +133,7 @@ Expected<void> pass_rows(const DeviceExchange& x, RingWay way, std::size_t which
 
 // ---- Heads of all tokens and tokens of all heads ------------------------------------------------
 
-// Calls visit(member, sequence, the block in the message) for each.
+// Calls visit(member, sequence, the block in the message) for each block.
 template <typename Visit>
 void for_each_block(const HeadBlocks& blocks, const View& message, const Visit& visit) {
   for (std::int64_t member = 0; member < blocks.members; ++member) {
@@ -143,7 +144,7 @@ void for_each_block(const HeadBlocks& blocks, const View& message, const Visit& 
   }
 }
 
-// Where there are fewer heads than members, neighbours share one, and its gradients add up.
+// Where there are fewer heads than members, neighbours share a head and its gradients are added up.
 Expected<void> exchange_heads(const DeviceExchange& x) {
   const Queue& queue = x.work.queue;
   const View &in = x.work.in(0), &out = x.work.out(0);
@@ -191,7 +192,7 @@ Expected<void> move_rows(const DeviceExchange& x, const View& mine, const Counts
                                 scaled_counts(from, mine.columns));
 }
 
-// The rows by source and expert are created where they are not known yet.
+// Also creates the table of rows by source and expert where it is not known yet.
 Expected<void> dispatch(const DeviceExchange& x) {
   const DeviceOperands& o = x.work.operands;
   const bool knows = o.in.size() > o.out.size();
@@ -223,7 +224,7 @@ Expected<void> combine(const DeviceExchange& x) {
   return {};
 }
 
-// The sum of what the ranks that share experts have, each with the rows that it received.
+// Sums up over the ranks that share experts; each rank keeps the rows that it had received.
 Expected<void> scatter_routed(const DeviceExchange& x) {
   const DeviceOperands& o = x.work.operands;
   const Counts rows = counted_rows(x, *o.in[0]);
@@ -238,7 +239,7 @@ Expected<void> scatter_routed(const DeviceExchange& x) {
 
 // ---- Flat parts of gradients, states and weights ------------------------------------------------
 
-// In place: the rest is not known then.
+// The rest of the tensor is not known afterwards.
 Expected<void> scatter_in_place(const DeviceExchange& x, const View& whole) {
   const Counts counts = part_counts(x.members, whole.size());
   const FlatPart part = part_of(whole.size(), x.members, x.self);
@@ -263,7 +264,7 @@ Expected<void> make_part(const DeviceExchange& x, const View& whole, const View&
   return sum_parts(x, whole, counts, part.from(0, of_member(counts, x.self)));
 }
 
-// Parts are padded to one length; the whole is not.
+// Parts are padded to equal length; the padding is left out of the whole.
 Expected<void> make_whole(const DeviceExchange& x, const View& part, const View& whole) {
   const Counts counts = part_counts(x.members, whole.size());
   const Sent sent(x.work.queue, part.from(0, of_member(counts, x.self)), whole.type);

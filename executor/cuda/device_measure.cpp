@@ -22,18 +22,19 @@ constexpr std::array<int, 5> kTokens = {512, 1024, 2048, 4096, 8192};
 constexpr std::array<int, 4> kHeads = {8, 16, 32, 64};
 constexpr std::array<int, 2> kHeadDims = {64, 128};
 static_assert(kTokens.size() * kHeads.size() >= kLeastAttentionSamples);  // of each width
-// Of the products what there is no fit without, however little time there is: 60 of a type
-// (fit_gemm), the cheap ones.
+// The least that the fits need, whatever the time limit: 60 products of a type (fit_gemm), the
+// cheap ones.
 constexpr bool is_needed(int n, int k) { return std::int64_t{n} * k <= std::int64_t{4096} * 8192; }
-constexpr double kAttentionPart = 2;  // of the time, in timings
+constexpr double kAttentionPart = 2;  // in units of one timing
 constexpr int kTrafficSizes = 9;      // from 16 Ki elements, four times as many each
-// Of products one after the other, until the device's clock has come down to what its power allows.
+// How long products run one after the other: long enough for the device's clock to come down to
+// what its power allows.
 constexpr Seconds kSustained(5);
-constexpr double kSustainedShare = 0.1;  // of the budget, at most, and of the progress
+constexpr double kSustainedShare = 0.1;  // largest share of the budget; share of the progress
 constexpr std::int64_t kCopied = std::int64_t{1} << 28;
 constexpr std::int64_t kBrought = std::int64_t{1} << 28;  // bytes, from the host
 
-// Of the host, as the device reads it by itself.
+// Page-locked memory of the host, which the device reads by itself.
 class HostMemory {
  public:
   HostMemory(CudaStatus& status, std::size_t bytes) {
@@ -52,7 +53,7 @@ class HostMemory {
 
 class DeviceMeasurement {
  public:
-  // `narrow`: it multiplies in 8 bits.
+  // `narrow`: the device multiplies in 8 bits.
   DeviceMeasurement(const MeasureLimits& limits, int device, bool narrow)
       : limits_(limits), clock_(device), gemm_(clock_.status()) {
     if (narrow) types_.push_back(ElementType::e4m3);
@@ -104,8 +105,8 @@ class DeviceMeasurement {
     return m == kRows.back() && n == kWidths.back() && k == kWidths.back();
   }
 
-  // The largest product again, for as long as steps of a training run would take turns: a burst
-  // like those that the others were measured in ends before the device's power is at its limit.
+  // Runs the largest product again, for seconds like steps of a training run: the bursts in which
+  // it was measured before end before the device's power is at its limit.
   void measure_sustained() {
     constexpr int kInARow = 10;
     const double m = kRows.back(), n = kWidths.back();
@@ -129,7 +130,7 @@ class DeviceMeasurement {
     samples_.sustained_clock = std::min(1.0, burst->time / timing.median);
   }
 
-  // Where what came before has taken more than its part of the time, only what is needed.
+  // Once earlier timings have used more than their share of the time, measures only what is needed.
   template <typename Measure>
   void add(double part, bool needed, const Measure& measure) {
     if (limits_.interrupted() || !clock_.status().ok()) return;
@@ -138,7 +139,7 @@ class DeviceMeasurement {
     limits_.progress((1 - kSustainedShare) * done_ / all_);
   }
 
-  // `pieces`: that one call of `work` has; the time is of one.
+  // The time of one of the `pieces` that a call of `work` has.
   template <typename Work>
   Seconds time_of(std::string_view family, std::string what, const Work& work, int pieces = 1) {
     Timing timing = clock_.time_of(work, each_);
@@ -168,9 +169,9 @@ class DeviceMeasurement {
     return Bytes(static_cast<double>(into->bytes())) / time;
   }
 
-  // y [m × n] = x [m × k] · wᵀ of noise. In 8 bits it is three, as a layer has them: forward, and
-  // with w or both across, as gradients have their operands: those are transposed first, and summed
-  // up with all bits.
+  // y [m × n] = x [m × k] · wᵀ of noise. In 8 bits these are three products, as a layer has them:
+  // forward, and with w or with both operands across, as the gradients have them. The latter are
+  // transposed first and summed with full precision.
   struct Product {
     Product(DeviceMeasurement& by, ElementType type, std::int64_t m, std::int64_t n, std::int64_t k)
         : gemm(by.gemm_),
@@ -247,7 +248,7 @@ class DeviceMeasurement {
                                   forward});
   }
 
-  // The sum of two: reads both and writes one.
+  // The sum of two arrays: reads both and writes one.
   TrafficSample traffic(std::int64_t elements) {
     const Queue to = clock_.queue();
     const std::int64_t columns = 1024;

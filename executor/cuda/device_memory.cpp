@@ -30,8 +30,8 @@ DeviceMemory::DeviceMemory(CudaStatus& status, int device, std::size_t expected)
   std::uint64_t all = std::numeric_limits<std::uint64_t>::max();
   status_.check(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &all),
                 "cudaMemPoolSetAttribute");
-  // Else, where the pool cannot grow, a stream would wait for what another gives back: for a send,
-  // whose peer may wait for this rank (executor/cuda/release_order.h).
+  // Otherwise a stream for which the pool cannot grow would wait for what another stream gives
+  // back: for a send, whose peer may wait for this rank (executor/cuda/release_order.h).
   int never = 0;
   status_.check(cudaMemPoolSetAttribute(pool_, cudaMemPoolReuseAllowInternalDependencies, &never),
                 "cudaMemPoolSetAttribute");
@@ -45,8 +45,8 @@ DeviceMemory::DeviceMemory(CudaStatus& status, int device, std::size_t expected)
                 "cudaMemPoolSetAttribute");
 }
 
-// A pool that goes while something of it is still on its way back lets the next one's first
-// allocation crash inside the driver (seen with 580.159.04).
+// If a pool is destroyed while memory is on its way back to it, the next pool's first allocation
+// may crash inside the driver (seen with 580.159.04).
 DeviceMemory::~DeviceMemory() {
   if (pool_ == nullptr) return;
   cudaDeviceSynchronize();

@@ -13,7 +13,8 @@
 namespace trainyard {
 namespace {
 
-// A stream whose work is timed, with memory and a status of its own: threads share none of them.
+// A stream whose work is timed, with its own memory and status, because threads must not share
+// them.
 class TimedStream {
  public:
   explicit TimedStream(int device) : device_(device), memory_(status_, device, 1) {
@@ -38,10 +39,11 @@ class TimedStream {
     return failure("", status_.message());
   }
 
-  // Seconds on the device; `waiting` is asked again and again meanwhile.
+  // Seconds that `work` takes on the device; `waiting` is called again and again meanwhile.
   template <typename Work, typename Waiting>
   Expected<double> time_of(const Work& work, const Waiting& waiting) {
-    status_.check(cudaSetDevice(device_), "cudaSetDevice");  // a thread begins with the first
+    // a new thread starts with the first device
+    status_.check(cudaSetDevice(device_), "cudaSetDevice");
     status_.check(cudaEventRecord(begin_, stream_), "cudaEventRecord");
     if (Expected<void> done = work(queue()); !done) return tl::unexpected(done.error());
     status_.check(cudaEventRecord(end_, stream_), "cudaEventRecord");
@@ -121,7 +123,7 @@ class DeviceTimedExchange final : public TimedExchange {
   }
 
   std::int64_t size() const { return all_->size(); }
-  // As many parts of one size as there are ranks.
+  // The part of `all_` that holds equal parts of all ranks.
   View gathered() const { return all_->from(0, parts_.front() * ranks()); }
   std::int64_t ranks() const { return static_cast<std::int64_t>(parts_.size()); }
   Counts only(int member, std::int64_t count) const {
@@ -157,7 +159,8 @@ class DeviceGroup final : public CalibrationGroup {
   DeviceGroup(int device, std::unique_ptr<Transport> host)
       : host_(std::move(host)), layout_(replicas(host_->ranks()), 1), stream_(device) {}
   Expected<void> connect(bool shared) {
-    constexpr int kOfNccl = 20;  // one through the host's memory waits for the host itself
+    // exchanges through the host's memory wait for the host and are timed one by one
+    constexpr int kOfNccl = 20;
     most_in_a_row_ = shared ? 1 : kOfNccl;
     auto made = shared ? Expected<std::unique_ptr<DeviceTransport>>(make_staged_transport(*host_))
                        : make_nccl_transport({}, layout_, *host_);

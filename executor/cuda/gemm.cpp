@@ -10,9 +10,9 @@ namespace {
 
 constexpr std::size_t kWorkspace = std::size_t{32} << 20;
 
-constexpr std::int64_t kNarrowWidth = 16;  // elements that GEMMs in 8 bits take together
-constexpr std::size_t kFields = 7;         // of an operand in a key
-constexpr std::int64_t kFast = 2;          // in the first number of a key
+constexpr std::int64_t kNarrowWidth = 16;  // widths of operands in 8 bits are a multiple of it
+constexpr std::size_t kFields = 7;         // numbers of an operand in a key
+constexpr std::int64_t kFast = 2;          // flag in the first number of a key
 
 cudaDataType type_of(ElementType type) {
   switch (type) {
@@ -44,7 +44,7 @@ ElementType element_of(cudaDataType type) {
 }
 bool is_narrow(const GemmOperand& operand) { return is_scaled(element_of(operand.type)); }
 
-// What an address is a multiple of, as far as it matters.
+// The largest power of two that an address is a multiple of, up to 256.
 std::int64_t alignment_of(const void* address) {
   const auto bits = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(address)) | 256U;
   return static_cast<std::int64_t>(bits & (~bits + 1));
@@ -100,7 +100,7 @@ Gemm::~Gemm() {
   if (handle_ != nullptr) cublasLtDestroy(handle_);
 }
 
-// Kernels that were launched do not need them any more.
+// Kernels that were launched no longer need the descriptors.
 void Gemm::forget_choices() {
   for (auto& [key, choice] : choices_) {
     cublasLtMatrixLayoutDestroy(choice.a);
@@ -122,8 +122,8 @@ void* Gemm::workspace_of(const Queue& queue) {
   return workspace;
 }
 
-// cuBLASLt has columns first: what is stored row by row is its transpose, so cᵀ = bᵀ·aᵀ with the
-// operands exchanged and nothing moved.
+// cuBLASLt is column-major, so it takes a row-major matrix for its transpose: it computes cᵀ =
+// bᵀ·aᵀ from exchanged operands, and nothing is moved.
 const Gemm::Choice& Gemm::choice_for(const GemmOperand& a, const GemmOperand& b,
                                      const GemmOperand& c, bool add, bool fast) {
   Key key{(add ? 1 : 0) + (fast ? kFast : 0)};
@@ -141,7 +141,7 @@ const Gemm::Choice& Gemm::choice_for(const GemmOperand& a, const GemmOperand& b,
   return choice;
 }
 
-// Operation and layouts of a key; the scales' kind of what is in 8 bits.
+// Sets operation and layouts from a key, and the kind of scales for operands in 8 bits.
 void Gemm::describe(Choice& choice, const Key& key) {
   check(cublasLtMatmulDescCreate(&choice.operation, CUBLAS_COMPUTE_32F, CUDA_R_32F),
         "cublasLtMatmulDescCreate");
@@ -193,7 +193,7 @@ void Gemm::choose(Choice& choice, const Key& key) {
   const cublasStatus_t asked =
       cublasLtMatmulAlgoGetHeuristic(handle_, choice.operation, choice.a, choice.b, choice.c,
                                      choice.c, preference, 1, &result, &found);
-  // What it does not take it says in one of several ways.
+  // The library refuses what it does not take with one of several codes.
   const bool refused = asked == CUBLAS_STATUS_NOT_SUPPORTED || asked == CUBLAS_STATUS_INVALID_VALUE;
   if (!refused) check(asked, "cublasLtMatmulAlgoGetHeuristic");
   cublasLtMatmulPreferenceDestroy(preference);
@@ -232,10 +232,10 @@ void Gemm::multiply_wide(const Queue& queue, const GemmOperand& a, const GemmOpe
   multiply_alike(queue, a, b, c, add);
 }
 
-// An operand in 8 bits as the library takes it: row by row along what is summed over, scales of
-// blocks in tiles.
+// An operand in 8 bits as the library takes it: row by row along the summed dimension, with scales
+// of blocks in tiles.
 struct Gemm::Narrow {
-  // `along`: it lies so already. Copies are padded with zeros.
+  // `along`: it already lies that way. Copies are padded with zeros.
   Narrow(const Queue& queue, const GemmOperand& of, bool along)
       : copy(queue, along ? 0 : of.columns, along ? 0 : padded(of), element_of(of.type),
              of.scales.block),
@@ -266,7 +266,7 @@ struct Gemm::Narrow {
     return along ? tiled_scale_bytes(of.rows, of.columns / of.scales.block)
                  : tiled_scale_bytes(of.columns, padded(of) / of.scales.block);
   }
-  // Whether it can be taken where it lies, or padded where it is copied.
+  // Whether the operand can be taken where it lies, or after it is copied and padded.
   static bool fits(const GemmOperand& of, bool along, bool pads) {
     const std::int64_t summed = along ? of.columns : of.rows;
     const bool whole = pads || summed % width_of(of) == 0;
@@ -305,7 +305,7 @@ void Gemm::multiply_in_bf16(const Queue& queue, const GemmOperand& a, const Gemm
   multiply_alike(queue, copied_to(queue, a, left), copied_to(queue, b, right), c, add);
 }
 
-// The library has them beside the operation, where they may change from call to call.
+// Scales belong to the library's descriptor of the operation and may change from call to call.
 void Gemm::set_scales(const Choice& choice, const GemmOperand& a, const GemmOperand& b) {
   const auto set = [&](cublasLtMatmulDescAttributes_t which, const GemmOperand& of) {
     if (!is_narrow(of)) return;

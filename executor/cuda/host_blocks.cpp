@@ -11,7 +11,7 @@ HostBlocks::~HostBlocks() {
   }
 }
 
-// The smallest that has room.
+// Takes the smallest free block that has room.
 void* HostBlocks::take(std::size_t bytes, cudaStream_t stream) {
   Block* best = nullptr;
   for (Block& block : blocks_) {

@@ -15,7 +15,7 @@
 namespace trainyard {
 namespace {
 
-// A queue of messages: from a stage, to a stage, of one pass.
+// A queue of messages: sending stage, receiving stage and pass.
 using Way = std::tuple<int, int, int>;
 
 std::set<Way> ways_in(const Program& program) {
@@ -29,7 +29,7 @@ std::set<Way> ways_in(const Program& program) {
   return ways;
 }
 
-// Numbers of 8 bits are moved as bytes, and never added up.
+// Numbers in 8 bits are moved as bytes, and never summed up.
 ncclDataType_t type_of(const View& view) {
   switch (view.type) {
     case ElementType::bf16:
@@ -56,8 +56,9 @@ class NcclTransport final : public DeviceTransport {
     error_ = connect(program);
   }
   ~NcclTransport() override {
-    // Not destroyed, which would wait for a peer that has gone: the work is done by now or lost.
-    // All at once, for an abort waits for what runs on the device, of other communicators too.
+    // Aborts the communicators: destroying them would wait for a peer that has gone, and the work
+    // is done by now or lost. All are aborted at once, because an abort waits for what runs on the
+    // device, also for other communicators' kernels.
     ncclGroupStart();
     for (ncclComm_t communicator : all_) ncclCommAbort(communicator);
     ncclGroupEnd();
@@ -72,7 +73,8 @@ class NcclTransport final : public DeviceTransport {
         "ncclAllReduce");
   }
 
-  // Parts are alike but for the last ones, which may be shorter: those go one by one.
+  // Parts of equal size go in one call. If the last ones are shorter, each part is reduced on its
+  // own.
   Expected<void> reduce_scatter(const Queue& queue, Group group, const View& all,
                                 const Counts& counts, const View& mine) override {
     if (are_alike(counts)) {
@@ -144,7 +146,7 @@ class NcclTransport final : public DeviceTransport {
     });
   }
 
-  // The sender is the first of a way's two ranks.
+  // In a way's communicator the sender is rank 0 and the receiver rank 1.
   Expected<void> send(const Queue& queue, int to, int way, const View& numbers) override {
     return checked(ncclSend(numbers.data, as_size(numbers.size()), type_of(numbers), 1,
                             of_way(rank_, to, way), queue.stream),
@@ -209,9 +211,9 @@ class NcclTransport final : public DeviceTransport {
     }
   }
 
-  // NCCL connects two ranks in the call of their first message, which thus waits for the peer's:
-  // two that send to each other before they receive would wait for ever. Here all ranks take the
-  // ways in one order.
+  // NCCL connects two ranks in the call of their first message, which waits for the peer's call:
+  // two ranks that send to each other before they receive would wait for ever. So all ranks
+  // exchange a byte on each way here, in the same order.
   Expected<void> connect_ways() {
     if (ways_.empty()) return {};
     void* byte = nullptr;
@@ -246,7 +248,7 @@ class NcclTransport final : public DeviceTransport {
                        [&](std::int64_t count) { return count == counts.front(); });
   }
 
-  // Of several calls the first that fails.
+  // Keeps the first failure of several calls.
   void note(ncclResult_t result) {
     if (result_ == ncclSuccess) result_ = result;
   }

@@ -1,4 +1,4 @@
-// In the place of cuDNN where its headers were not found.
+// Stands in for cuDNN where its headers were not found.
 #include "executor/cuda/cudnn_attention.h"
 
 namespace trainyard {

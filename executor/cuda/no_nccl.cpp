@@ -1,4 +1,4 @@
-// In the place of NCCL where it was not found.
+// Stands in for NCCL where it was not found.
 #include "executor/cuda/device_transport.h"
 
 namespace trainyard {

@@ -1,4 +1,4 @@
-// In the place of the CUDA backend, in a program that is not linked with it.
+// Stands in for the CUDA backend in a program that is not linked with it.
 #include "executor/cuda/cuda_backend.h"
 #include "executor/cuda/device_measure.h"
 #include "executor/cuda/device_party.h"

@@ -9,7 +9,7 @@
 namespace trainyard {
 namespace {
 
-// Of a name, in numbers that a float holds exactly.
+// The hash of a name, in numbers that a float holds exactly.
 using NameHash = std::array<float, 2>;
 
 NameHash name_hash(std::string_view name) {
@@ -18,7 +18,7 @@ NameHash name_hash(std::string_view name) {
   return {static_cast<float>(hash & kBits), static_cast<float>(hash >> 24 & kBits)};
 }
 
-// Of each rank.
+// The hash of each rank's name.
 Expected<std::vector<NameHash>> of_all_ranks(Transport& transport, std::string_view name) {
   const NameHash mine = name_hash(name);
   const auto ranks = static_cast<std::size_t>(transport.ranks());

@@ -10,7 +10,7 @@ std::int64_t signed_of(std::size_t bytes) { return static_cast<std::int64_t>(byt
 
 }  // namespace
 
-// Of one giver, what a taker has not waited for.
+// The releases of one giver that a taker has not waited for yet.
 struct ReleaseOrder::Unknown {
   const Giver& of;
   std::int64_t& known;
@@ -22,11 +22,12 @@ struct ReleaseOrder::Unknown {
         known(known_until),
         next(std::ranges::upper_bound(giver.peaks, known_until, {}, &Release::number)) {}
 
-  // Bytes beyond those that it holds by now.
+  // Bytes that the giver may hold beyond its present level.
   std::int64_t bytes() const {
     return next == of.peaks.end() ? 0 : std::max<std::int64_t>(0, next->level - of.level);
   }
-  // The oldest has the least; the largest number where nothing is left.
+  // Number of the next release, which is smallest for the oldest; the largest integer: none is
+  // left.
   std::int64_t order() const {
     return bytes() == 0 ? std::numeric_limits<std::int64_t>::max() : next->number;
   }

@@ -60,7 +60,7 @@ class StagedTransport final : public DeviceTransport {
     });
   }
 
-  // The host waits for the device: what it has sent makes headway meanwhile.
+  // While the host waits for the device, its own messages make progress.
   Expected<void> check() override {
     host_.move_messages();
     return {};

@@ -16,7 +16,7 @@ void repeat(const Queue& queue, const View& from, const View& to) {
 
 class StandInDeviceTransport final : public DeviceTransport {
  public:
-  // Read and written once, as the sum of what has arrived would be.
+  // Reads and writes the numbers once, as summing up what has arrived would.
   Expected<void> all_reduce(const Queue& queue, Group, const View& numbers, Reduction) override {
     const Scratch copy(queue, numbers.rows, numbers.columns, numbers.type);
     repeat(queue, numbers, *copy);

@@ -15,8 +15,8 @@
 namespace trainyard {
 namespace {
 
-// Latency of the smallest, and the share of the copy's rate that fits the rest best (in the
-// logarithm).
+// Fits launch latency and memory rate, as a share of the copy's rate, to the memory-bound samples:
+// the pair with the least error in the logarithm of the times.
 void fit_traffic(const HostSamples& samples, Device& device) {
   Seconds least(std::numeric_limits<double>::max());
   double best = 0;
@@ -40,10 +40,10 @@ void fit_traffic(const HostSamples& samples, Device& device) {
   }
 }
 
-// What the operations between its own cost a step is shared out among its operations.
+// Factor that spreads the time between operations over the operations themselves.
 double stretch(const StepSamples& steps) { return 1 + steps.between; }
 
-// The rate of large arrays that come from memory, where whole steps were measured.
+// The memory rate from the optimizer's update of large arrays, where whole steps were measured.
 void fit_update(const HostSamples& samples, Device& device) {
   const TrafficSample& update = samples.steps.update;
   if (update.time.value() <= 0) return;
@@ -55,9 +55,10 @@ BytesPerSecond memory_rate(const Device& device) {
   return device.memory_bandwidth * device.rates.memory;
 }
 
-// Those of steps without what accumulating costs, which the cost model adds.
+// GEMM samples. Those of steps are without the time of adding to main gradients, which the cost
+// model adds itself.
 std::vector<GemmSample> gemm_samples(const HostSamples& samples, const Device& device) {
-  constexpr double kLeast = 0.5;  // of the measured time, that is the product's
+  constexpr double kLeast = 0.5;  // share of the measured time that stays the product's
   std::vector<GemmSample> all = samples.gemm;
   const StepSamples& steps = samples.steps;
   all.reserve(all.size() + steps.gemm.size());
@@ -88,7 +89,7 @@ FlopsPerSecond best_gemm(const HostSamples& samples, Dtype dtype) {
   return best;
 }
 
-// What was not measured is arithmetic in float with rounded results.
+// A dtype that was not measured is computed in float with rounded results, so it has fp32's rates.
 void borrow_from_float(Device& device, Dtype dtype) {
   const auto to = static_cast<std::size_t>(dtype);
   if (device.peak[to] > FlopsPerSecond(0)) return;
@@ -96,7 +97,8 @@ void borrow_from_float(Device& device, Dtype dtype) {
   device.peak[to] = device.peak_of(Dtype::fp32);
 }
 
-// The best rate between two ranks; without a second rank the way to the host, else a copy.
+// The best all-gather rate of a rank; without a second rank, that of the link to the host, or of a
+// copy.
 BytesPerSecond link_of(const HostSamples& samples, const std::vector<CollectiveSample>& collectives,
                        BytesPerSecond host) {
   BytesPerSecond best;
@@ -109,8 +111,8 @@ BytesPerSecond link_of(const HostSamples& samples, const std::vector<CollectiveS
   return host > BytesPerSecond(0) ? host : samples.copy;
 }
 
-// What a host gets from others at least: an all-to-all's bytes are each rank's own, and those of an
-// all-reduce come in twice, as parts and as sums.
+// The least that a host receives from others. The bytes of an all-to-all are those of each rank;
+// those of an all-reduce arrive twice, as parts and as sums.
 BytesPerSecond received_rate(const FabricSample& sample, const Cluster& host) {
   const double from_others = (sample.nodes - 1.0) / sample.nodes;
   const int times = sample.operation == CollectiveOperation::all_to_all   ? host.devices_per_node
@@ -140,7 +142,7 @@ Expected<Device> fitted_device(const HostSamples& samples,
   device.memory_bandwidth = samples.copy;
   device.link_bandwidth = link_of(samples, collectives, frame.host);
   const bool apart = frame.host > BytesPerSecond(0);
-  device.host_bandwidth = apart ? frame.host : 0.5 * samples.copy;  // which it reads and writes
+  device.host_bandwidth = apart ? frame.host : 0.5 * samples.copy;  // a copy reads and writes
   device.overlap_slowdown = frame.overlap_slowdown;
   for (int dtype = 0; dtype < kDtypes; ++dtype) {
     device.peak[static_cast<std::size_t>(dtype)] = best_gemm(samples, static_cast<Dtype>(dtype));
@@ -158,7 +160,7 @@ Expected<Device> fitted_device(const HostSamples& samples,
   }
   std::vector<CollectiveSample> together = collectives;
   std::erase_if(together, [](const CollectiveSample& sample) {
-    return sample.operation == CollectiveOperation::send;  // the links', see fitted_links
+    return sample.operation == CollectiveOperation::send;  // see fitted_links
   });
   if (!together.empty()) {
     if (auto done = fit_collectives(device, together, silent); !done) {
@@ -206,7 +208,7 @@ IntraNode fitted_links(const std::vector<CollectiveSample>& collectives, const D
   if (sends.size() < 2) return links;
   std::ranges::sort(sends, {}, &CollectiveSample::bytes);
   const CollectiveSample& least = sends.front();
-  // The larger half: there time is bytes.
+  // The larger half of the messages, whose time is bound by bytes.
   std::vector<double> rates;
   for (std::size_t i = sends.size() / 2; i < sends.size(); ++i) {
     const Seconds longer = sends[i].time - least.time;

@@ -23,7 +23,7 @@ namespace trainyard {
 namespace {
 
 constexpr std::int64_t kMostRecords = 4096;
-constexpr std::int64_t kParts = 1000;  // of the work, which count as steps
+constexpr std::int64_t kParts = 1000;  // parts of the work, published as steps
 
 struct MeasuredRanks {
   const MpiWorld& world;
@@ -31,7 +31,7 @@ struct MeasuredRanks {
   std::atomic<RankCall>& call;
   std::function<void(double fraction)> progress;
 
-  // Among the first so many ranks; nothing on the others.
+  // The transport among the first `ranks` ranks; null on the others.
   std::unique_ptr<Transport> group(int ranks) const {
     Plan plan;
     plan.data_parallel = ranks;
@@ -55,7 +55,7 @@ Expected<GroupSamples> measured_by(BackendKind backend, const MeasuredRanks& ran
   return samples;
 }
 
-// What is thrown on one rank leaves the others in a collective: `give_up` ends them.
+// An exception on one rank would leave the others in a collective: `give_up` ends them.
 Expected<GroupSamples> measured_or_given_up(BackendKind backend, const MeasuredRanks& ranks,
                                             Seconds budget, void (*give_up)(const Error& why)) {
   try {
@@ -133,7 +133,7 @@ Expected<LaunchedSamples> measure_launched(BackendKind, const Launcher&, Seconds
 
 namespace {
 
-// As they lie in a board's room: how many there are, then each of them.
+// How samples lie in a board's room: this head, then a record for each collective.
 struct WrittenSamples {
   std::int64_t collectives = 0;
   double overlap_slowdown = 0;

@@ -23,7 +23,7 @@ Expected<void> meet(Transport& transport, float& largest) {
   return transport.all_reduce(Group::all, &largest, 1, Reduction::max);
 }
 
-// As long as it takes on the slowest rank, so that all decide alike.
+// The time on the slowest rank, so that all ranks decide alike.
 Expected<double> slowest(Transport& transport, TimedExchange& exchange, int in_a_row) {
   float time = 0;
   if (auto met = meet(transport, time); !met) return tl::unexpected(met.error());
@@ -34,8 +34,8 @@ Expected<double> slowest(Transport& transport, TimedExchange& exchange, int in_a
   return static_cast<double>(time);
 }
 
-// So many that they take a millisecond. One that may be among several connects the ranks first,
-// which takes many times as long and happens once in a training run.
+// How many exchanges in a row take a millisecond. Asynchronous exchanges are first made once to
+// connect the ranks, which takes many times as long and happens once in a training run.
 Expected<int> rehearsed(Transport& transport, TimedExchange& exchange) {
   constexpr double kLong = 1e-3;  // s
   const int most = exchange.most_in_a_row();
@@ -48,7 +48,7 @@ Expected<int> rehearsed(Transport& transport, TimedExchange& exchange) {
   return std::clamp(static_cast<int>(kLong / std::max(*once, 1e-6)), 1, most);
 }
 
-// As many runs as the first ones leave time for.
+// Measures as many runs as the budget allows, judged by the first ones.
 Expected<Timing> time_of(Transport& transport, TimedExchange& exchange, double budget) {
   const auto in_a_row = rehearsed(transport, exchange);
   if (!in_a_row) return tl::unexpected(in_a_row.error());
@@ -68,7 +68,7 @@ Expected<Timing> time_of(Transport& transport, TimedExchange& exchange, double b
   return timing_of(times);
 }
 
-// What a group has measured so far, and who is told.
+// What a group has measured so far, and the callback for its progress.
 struct Progressing {
   int sizes;
   std::vector<TimedCollective>& list;
@@ -110,8 +110,8 @@ Expected<void> measure_group(CalibrationGroup& group, double budget, Progressing
 
 // ---- Beside each other --------------------------------------------------------------------
 
-// Until that time is over on a rank: beside arithmetic, and on a busy host, a round takes many
-// times what it takes alone.
+// Exchanges until the budget is spent on any rank. Time decides, not a count: beside arithmetic,
+// and on a busy host, an exchange takes many times what it takes alone.
 Expected<void> exchange_for(Transport& transport, TimedExchange& exchange, double budget,
                             const std::function<void(double part)>& told) {
   const auto begin = TimingClock::now();
@@ -128,12 +128,12 @@ Expected<void> exchange_for(Transport& transport, TimedExchange& exchange, doubl
   return {};
 }
 
-// What arithmetic loses of its pace while another thread of the rank reduces with its peers.
-// Only that thread speaks to them meanwhile.
+// The share of its speed that arithmetic loses while another thread of the rank reduces with its
+// peers. Only that thread communicates meanwhile.
 Expected<double> measured_slowdown(const CalibrationParty& party, CalibrationGroup& group,
                                    double budget, const std::function<void(double part)>& told) {
   const auto exchange = group.exchange(CollectiveOperation::all_reduce, party.reduced);
-  // Connects the ranks, during which nothing is reduced that products could give way to.
+  // Connects the ranks first: meanwhile nothing is reduced that would slow products down.
   if (const auto connected = exchange->time_of_one(1); !connected) {
     return tl::unexpected(connected.error());
   }
@@ -163,7 +163,7 @@ Expected<double> measured_slowdown(const CalibrationParty& party, CalibrationGro
   return static_cast<double>(lost);
 }
 
-// 2, 4, … and `most` of what has `each` ranks.
+// Adds the sizes of 2, 4, … and `most` units of `each` ranks.
 void add_sizes(int most, int each, std::vector<int>& sizes) {
   for (int many = 2; many < most; many *= 2) sizes.push_back(many * each);
   if (most > 1) sizes.push_back(most * each);

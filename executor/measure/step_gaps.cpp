@@ -10,7 +10,7 @@ struct Interval {
   Seconds begin, end;
 };
 
-// Places of `operations` in the order of their begins.
+// Indices of `operations` in the order of their begins.
 std::vector<int> by_begin(const std::vector<TimedOperation>& operations) {
   std::vector<int> order(operations.size());
   std::iota(order.begin(), order.end(), 0);
@@ -19,11 +19,11 @@ std::vector<int> by_begin(const std::vector<TimedOperation>& operations) {
   return order;
 }
 
-// Calls visit(from, gap) for each time in which none of the operations `order` runs.
+// Calls visit(from, gap) for each gap in which none of the operations in `order` runs.
 template <typename Visit>
 void for_each_gap(const std::vector<TimedOperation>& operations, const std::vector<int>& order,
                   const Visit& visit) {
-  int last = -1;  // the one that ended last so far
+  int last = -1;  // operation with the latest end so far
   Seconds until;
   for (const int i : order) {
     const TimedOperation& operation = operations[static_cast<std::size_t>(i)];
@@ -37,7 +37,7 @@ void for_each_gap(const std::vector<TimedOperation>& operations, const std::vect
   }
 }
 
-// Times in which the rank communicates, none twice, ascending.
+// Times in which the rank communicates, as disjoint intervals in ascending order.
 std::vector<Interval> communication_of(const std::vector<TimedOperation>& operations,
                                        const std::vector<int>& order) {
   std::vector<Interval> united;

@@ -22,7 +22,7 @@ struct SmallNetwork {
   std::int64_t ffn, vocabulary, sequence, batch;
   int micro_batch;
 };
-// Of unlike proportions, with steps of a tenth of a second or so.
+// Networks of different proportions; steps take about a tenth of a second.
 constexpr std::array<SmallNetwork, 8> kNetworks = {{{2, 128, 4, 4, 512, 1000, 64, 4, 1},
                                                     {1, 256, 4, 4, 768, 4000, 128, 4, 2},
                                                     {2, 320, 5, 5, 1280, 1500, 96, 4, 1},
@@ -43,7 +43,7 @@ constexpr std::array<SmallNetwork, 8> kWideNetworks = {
      {4, 1024, 16, 16, 4096, 50304, 1024, 16, 4}}};
 constexpr int kFewestSteps = 5, kMostSteps = 60;
 constexpr int kFewestLateSteps = 2;   // where the budget is spent
-constexpr double kSureEnough = 0.02;  // of a step's median, half of its 95 % interval
+constexpr double kSureEnough = 0.02;  // half of the 95 % interval of a step's median
 
 Setting setting_for(const SmallNetwork& network, BackendKind backend) {
   Setting setting;
@@ -73,10 +73,10 @@ class NobodyWatches final : public Watch {
   void begins(std::int64_t, const IssuedOperation&) override {}
 };
 
-// Times of one operation, whichever layer, micro-batch and step it was for.
+// Times of each operation, over all layers, micro-batches and steps.
 using SecondsByOperation = std::map<const Operation*, std::vector<double>>;
 
-// What a network's operations are, in the terms of the operators that they belong to.
+// Turns times of a network's operations into samples of the operators that they belong to.
 class NetworkSamples {
  public:
   NetworkSamples(const Setting& setting, const Program& program, StepSamples& samples)
@@ -200,12 +200,12 @@ class NetworkSamples {
   const Program& program_;
   StepSamples& samples_;
   std::vector<Operator> operators_;
-  double runs_ = 1;  // of an operation, a step
+  double runs_ = 1;  // runs of an operation in a step
 };
 
 struct StepTimes {
   SecondsByOperation operations;
-  double all = 0, inside = 0;  // s, of the steps and of their operations
+  double all = 0, inside = 0;  // s, in the steps and inside their operations
   double steps = 0;
 };
 
@@ -235,7 +235,7 @@ Expected<StepTimes> run_steps(const Setting& setting, const Program& program,
   for (int number = 0; number <= kMostSteps && !limits.interrupted(); ++number) {
     const auto outcome = executor.step(number, number, watch);
     if (!outcome) return tl::unexpected(outcome.error());
-    if (number == 0) continue;  // memory is new to it
+    if (number == 0) continue;  // the first step meets new memory
     note_step(program, *outcome, times);
     steps.push_back(outcome->time.value());
     if (number >= kFewestSteps && timing_of(steps).uncertainty() < kSureEnough) break;

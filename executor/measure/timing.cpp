@@ -7,11 +7,11 @@
 namespace trainyard {
 namespace {
 
-constexpr int kFewestRuns = 5, kFewestLateRuns = 2;  // the latter where the budget is spent
+constexpr int kFewestRuns = 5, kFewestLateRuns = 2;  // the latter when the budget is spent
 constexpr int kMostRuns = 200;
 constexpr double kCertainEnough = 0.04;  // half of the 95 % interval, over the median
 constexpr double kOutlier = 3;           // median deviations
-constexpr double kNormal = 1.4826;       // standard deviation over the median deviation, normally
+constexpr double kNormal = 1.4826;       // standard over median deviation, normal distribution
 
 }  // namespace
 

@@ -36,7 +36,7 @@ Expected<Board> Board::create(const std::filesystem::path& folder, int rank,
   const std::filesystem::path temporary = file.string() + ".tmp";
   const std::size_t size = size_for(operations, steps);
   const int descriptor = ::open(temporary.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  // Reserved, so that a full disk is an answer here and not a signal later.
+  // Reserves the space, so that a full disk is an error here and not a signal later.
   int error = descriptor < 0 ? errno : posix_fallocate(descriptor, 0, static_cast<off_t>(size));
   void* memory = error == 0 ? mapped(descriptor, size) : nullptr;
   if (error == 0 && memory == nullptr) error = errno;

@@ -58,7 +58,7 @@ class Standstill {
  private:
   const BoardHead& head(int rank) const { return boards_[static_cast<std::size_t>(rank)]->head(); }
 
-  // Who waits for nobody: computes, or is in a call that lacks nobody.
+  // Ranks that wait for nobody: they compute, or are in a call that lacks nobody.
   std::vector<int> in_full_calls() const {
     std::vector<int> found;
     for (const auto& [rank, waits] : waits_) {
@@ -71,7 +71,7 @@ class Standstill {
     std::erase_if(found, [this](int rank) { return !computes(head(rank)); });
     return found;
   }
-  // Of those, and of who moves the messages that they are there for.
+  // Stopped ranks among those, and among the senders whose messages they receive.
   std::vector<int> stopped() const {
     std::vector<int> found;
     for (const int rank : in_full_calls()) {
@@ -102,7 +102,7 @@ class Standstill {
     found.unseen.erase(std::unique(found.unseen.begin(), found.unseen.end()), found.unseen.end());
   }
 
-  // They wait in a circle, which no checked program has.
+  // The ranks wait for each other in a circle, which a checked program rules out.
   void blame_all(Culprits& found) const {
     for (const auto& [rank, waits] : waits_) found.ranks.push_back(rank);
   }
@@ -143,7 +143,7 @@ std::optional<std::string> death_of(const Boards& boards, const RunWords& words)
   const BoardHead* first = nullptr;
   int told = 0;
   for (const auto& board : boards) {
-    // The process first: it may end, done, between the two looks.
+    // Looks at the process first: it may finish between the two looks.
     if (!board || is_alive(board->head().process)) continue;
     const RankState state = board->head().state;
     if (!has_ended(state)) return sentence_of(board->head(), "was killed", words.described);
@@ -163,7 +163,7 @@ Culprits culprits_of(const Boards& boards, const RunWords& words,
 
 std::optional<std::string> standstill_of(const Boards& boards, const RunWords& words,
                                          Seconds timeout) {
-  constexpr std::size_t kNamed = 3;  // culprits that have a sentence each
+  constexpr std::size_t kNamed = 3;  // culprits described one by one
   const Culprits culprits = culprits_of(boards, words, is_stopped);
   const std::vector<int>&ranks = culprits.ranks, &waiting = culprits.waiting;
   const auto head = [&boards](int rank) -> const BoardHead& {

@@ -14,15 +14,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of which the last rank to leave is the owner; empty where none can be made.
+// A folder that the last rank to leave removes; empty: none can be made.
 std::string new_folder() {
   auto made = TemporaryFolder::make("ranks");
   return made ? made->release().string() : "";
 }
 
-// Another name of a file, on the same disk or not.
+// Gives a file another name, on the same disk or not.
 void link(const fs::path& file, const fs::path& name) {
-  std::error_code error;  // of a board that nobody else sees then
+  std::error_code error;  // ignored: nobody else sees this board then
   fs::create_hard_link(file, name, error);
   if (error) fs::create_symlink(file, name, error);
 }
@@ -74,7 +74,7 @@ Verdict HostBoards::agree_on(const std::string& sentence) {
   const fs::path own = verdict.string() + fmt::format("-{}", rank_);
   std::ofstream(own) << sentence;
   std::error_code error;
-  fs::create_hard_link(own, verdict, error);  // with its text at once, and only once
+  fs::create_hard_link(own, verdict, error);  // appears with its whole text, and only once
   if (error != std::errc::file_exists) return {sentence};
   std::ostringstream text;
   text << std::ifstream(verdict).rdbuf();

@@ -9,7 +9,7 @@
 namespace trainyard {
 namespace {
 
-// The letter of proc(5); 0: there is no such process.
+// The state letter of proc(5); 0: there is no such process.
 char state_of(int process) {
   std::ifstream file(fmt::format("/proc/{}/stat", process));
   std::string text;

@@ -28,11 +28,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// mpirun gives its ranks a second to end after it told them to, but ends that second, and with it
-// every rank that is left, as soon as the first of them is gone.
+// How long a rank that was told to end waits before it exits, so that the others can save too:
+// mpirun gives its ranks a second to end, but cuts that short as soon as the first of them is gone.
 constexpr std::chrono::seconds kOthersSave(2);
 
-// What tells a rank to end. Ctrl-C is for the supervisor where there is one.
+// The signals that tell a rank to end. Ctrl-C is for the supervisor where there is one.
 sigset_t termination(const Started& started) {
   sigset_t signals;
   sigemptyset(&signals);
@@ -41,7 +41,7 @@ sigset_t termination(const Started& started) {
   return signals;
 }
 
-// The boards of all ranks; of a rank that runs without them its own.
+// The boards of all ranks; only its own for a rank that runs alone.
 Expected<std::vector<Board>> collected(Transport& transport, const Board& own, bool alone) {
   std::vector<Board> boards;
   if (alone) {
@@ -61,7 +61,7 @@ Expected<std::vector<Board>> collected(Transport& transport, const Board& own, b
   return boards;
 }
 
-// Of the boards: a supervisor's, or one of the rank's own for as long as it runs.
+// The folder of the boards: the supervisor's, or a temporary one of the rank's own.
 class BoardFolder {
  public:
   explicit BoardFolder(const Started& started) {
@@ -94,7 +94,7 @@ class BoardFolder {
   Expected<fs::path> path_;
 };
 
-// Out of the boards of its host when it is done.
+// Takes the rank's board off its host's folder when the rank is done.
 struct Leaving {
   HostBoards& host;
   ~Leaving() { host.leave(); }
@@ -110,7 +110,7 @@ struct RankWorld {
   EndWatch& ends;
 };
 
-// While it lives, a rank that is told to end or that hangs saves its board.
+// While it lives, the rank's board is saved if the rank is told to end or hangs.
 class Watched {
  public:
   Watched(const RankWorld& world, const RunWords& words, Board& board) : ends_(world.ends) {
@@ -144,8 +144,8 @@ class Watched {
   EndWatch& ends_;
 };
 
-// Why a rank ends that has failed. A peer that was killed is found dead a moment after its
-// connections are closed; what it was at, its board says.
+// The sentence on a rank that failed. If a peer has gone, waits a moment until that peer is found
+// dead: its connections close before its process has ended, and its board says what it was doing.
 std::string why_failed(HostBoards& host, const RunWords& words, const BoardHead& head,
                        std::string_view message) {
   constexpr std::chrono::milliseconds kLook{20};
@@ -200,7 +200,7 @@ Error wrong_ranks(int of_plan, int started) {
   return {"", fmt::format("the plan has {} ranks, {} were started", of_plan, started)};
 }
 
-// The ranks of a launcher that sets RANK and WORLD_SIZE.
+// Runs a rank of a launcher that sets RANK and WORLD_SIZE.
 template <typename BoardOf>
 Expected<RankResult> run_at(const Rendezvous& at, const RankWorld& world, const Program& program,
                             const RankLayout& layout, const BoardOf& board_of) {
@@ -212,7 +212,7 @@ Expected<RankResult> run_at(const Rendezvous& at, const RankWorld& world, const 
   return run_on(world, program, layout, **transport, *board);
 }
 
-// A rank that reaches the others, if there are any, by `transport`.
+// Runs a rank that reaches the others, if there are any, through `transport`.
 template <typename BoardOf>
 Expected<RankResult> run_over(const std::unique_ptr<Transport>& transport, const RankWorld& world,
                               const Program& program, const RankLayout& layout,
@@ -225,8 +225,8 @@ Expected<RankResult> run_over(const std::unique_ptr<Transport>& transport, const
 #ifdef TRAINYARD_HAS_MPI
 constexpr int kRankFailed = 3;  // exit status, as of every run whose machine failed
 
-// A rank that fails alone ends the others too where no supervisor does it: MPI_Finalize would wait
-// for them, and they for this rank. One that fails with another leaves the sentence to that one.
+// Without a supervisor, a rank that fails ends the others too: MPI_Finalize would wait for them,
+// and they for this rank. If another rank is at fault, that one reports the sentence and ends them.
 Expected<RankResult> ended(const MpiWorld& mpi, const RankWorld& world,
                            Expected<RankResult> result) {
   if (world.started.folder) return result;
@@ -244,7 +244,7 @@ Expected<RankResult> ended(const MpiWorld& mpi, const RankWorld& world,
 }
 #endif
 
-// The ranks of mpirun or srun.
+// Runs a rank of mpirun or srun.
 template <typename BoardOf>
 Expected<RankResult> run_under_mpi([[maybe_unused]] const RankWorld& world,
                                    [[maybe_unused]] const Program& program,
@@ -281,7 +281,8 @@ Expected<std::optional<Started>> started_as_rank() {
 Expected<RankResult> run_as_rank(const Started& started, const Setting& setting,
                                  const RunPlan& plan, const SaveBoard& save) {
   const sigset_t signals = termination(started);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // before the first thread: MPI has its own
+  // before the first thread is started: MPI has its own
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   if (started.folder) ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   const auto program = lower(setting.model, setting.training, setting.plan);
   if (!program) return tl::unexpected(program.error());

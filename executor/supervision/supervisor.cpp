@@ -29,16 +29,16 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kLook{20};
-constexpr std::chrono::seconds kGrace{2};  // between the request to end and the end
+constexpr std::chrono::seconds kGrace{2};  // between SIGTERM and SIGKILL
 
-// What a run keeps outside its processes.
+// Temporary folders of a run.
 struct Folders {
   fs::path files;
-  fs::path memory;  // of messages between ranks: a disk would be written to all the time
+  fs::path memory;  // shared memory of messages; a disk would be written to all the time
 };
 
-// Open MPI as root, on fewer cores than ranks, and on one host. What it leaves when it is killed
-// lies in the folders of the run.
+// The command that starts the ranks: Open MPI, allowed as root and on fewer cores than ranks, on
+// one host. Whatever it leaves behind when it is killed lies in the folders of the run.
 std::vector<std::string> command_of(const RankLaunch& what, const Folders& folders) {
   if (what.ranks == 1) return what.command;
   std::vector<std::string> command = {"mpirun",
@@ -67,8 +67,8 @@ std::vector<std::string> command_of(const RankLaunch& what, const Folders& folde
   return command;
 }
 
-// What a launcher above this process has left in its environment: mpirun would take itself for one
-// of its ranks. What the user has set (OMPI_MCA_btl and the like) stays.
+// Removes the variables that a launcher above this process has set: mpirun would take itself for
+// one of its ranks. What the user has set (OMPI_MCA_btl and the like) stays.
 void forget_launcher() {
   constexpr std::array kPrefixes = {
       "PMIX_", "PMI_", "OMPI_COMM_WORLD_", "OMPI_UNIVERSE_SIZE", "OMPI_MCA_orte_", "OMPI_MCA_ess"};
@@ -81,8 +81,8 @@ void forget_launcher() {
   for (const std::string& name : names) ::unsetenv(name.c_str());
 }
 
-// In a process group of its own, so that a Ctrl-C reaches the supervisor alone; it ends with the
-// supervisor. Does not return.
+// Becomes the launcher, in a process group of its own, so that Ctrl-C reaches the supervisor alone.
+// It is killed when the supervisor ends. Does not return.
 [[noreturn]] void become(std::vector<char*>& arguments, const fs::path& folder) {
   ::setpgid(0, 0);
   forget_launcher();
@@ -112,8 +112,7 @@ int start(const RankLaunch& what, const Folders& folders) {
   return child;
 }
 
-// Why nothing can be written into a folder, tried here or told by mpirun's own files there; empty
-// where it can.
+// Why nothing can be written into a folder, found by trying or from mpirun's output; empty: it can.
 std::string no_room(const fs::path& folder, const std::vector<std::string>& output) {
   const auto told = [](const std::string& line) {
     return line.find("OUT-OF-RESOURCE") != std::string::npos;
@@ -145,7 +144,7 @@ class Diagnosis {
     const auto& board = boards_[static_cast<std::size_t>(rank)];
     return board && trainyard::is_stopped(board->head().process);
   }
-  // Requires: it is.
+  // Requires: the rank is stopped.
   std::string stopped(int rank) const {
     return sentence_of(boards_[static_cast<std::size_t>(rank)]->head(),
                        "is stopped and " + not_gone_on(what_.timeout), what_.words.described);
@@ -159,7 +158,7 @@ class Diagnosis {
     return sentence ? *sentence : "the ranks are done and their launcher does not end";
   }
 
-  // The launcher has ended by itself.
+  // The sentence on a launcher that has ended by itself.
   std::string ended() const {
     for (int rank = 0; rank < what_.ranks; ++rank) {
       if (!boards_[static_cast<std::size_t>(rank)]) return never_started(rank);
@@ -178,7 +177,7 @@ class Diagnosis {
                        full.empty() ? output() : full);
   }
 
-  // Whom mpirun saw end before it could say anything itself.
+  // The sentence on a rank that mpirun saw end before the rank could write a board.
   std::optional<std::string> killed_rank(const std::string& line) const {
     static const std::regex noticed(
         R"(process rank (\d+) with PID \d+ on node (\S+) exited on signal (\d+)(?: \((.+)\))?)");
@@ -189,7 +188,7 @@ class Diagnosis {
                        found[4].matched ? " (" + found.str(4) + ")" : "");
   }
 
-  // What the launcher and the ranks wrote, frames of dashes or stars apart.
+  // Lines that the launcher and the ranks wrote, without frames of dashes or stars.
   std::vector<std::string> output_lines() const {
     std::ifstream file(folder_ / "output");
     std::vector<std::string> lines;
@@ -260,9 +259,9 @@ class Supervision {
     return !launched_.failure.empty();
   }
 
-  // A rank that has been stopped for the timeout while another works on, as rank 0 does for long
-  // before it can be compared with; −1: none. Where nobody goes on it is soon seen who waits for
-  // it.
+  // A rank that has been stopped for the timeout while another one works on (as rank 0 does for
+  // long before it can be compared with); −1: none. Where nobody works on, hanging() finds the
+  // culprit soon.
   int stopped_alone() const {
     const auto timeout = std::chrono::duration<double>(what_.timeout.value());
     if (Clock::now() - changed_ >= timeout / 2) return -1;
@@ -273,7 +272,7 @@ class Supervision {
     return -1;
   }
 
-  // A rank that fails with others may say so before the one that made it fail.
+  // A rank that fails because of another may report before that other one does.
   bool wait_for_the_culprit() {
     if (launched_.failure.find(kAnotherRank) == std::string::npos || launcher_ended_) return true;
     return patience_-- <= 0;
@@ -340,10 +339,10 @@ class Supervision {
   int launcher_;
   int status_ = 0;
   bool launcher_ended_ = false;
-  int patience_ = 25;  // looks
+  int patience_ = 25;  // looks left while waiting for the culprit
   Launched launched_;
   Diagnosis diagnosis_;
-  Clock::time_point changed_;  // of any rank
+  Clock::time_point changed_;  // last progress of any rank
   struct RankClock {
     std::int64_t beats = 0;  // 0: not seen yet
     Clock::time_point changed = Clock::now();

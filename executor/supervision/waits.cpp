@@ -14,14 +14,14 @@ bool is_at(const BoardHead& head, std::int64_t operation) {
   return std::find(at.begin(), at.end(), operation) != at.end();
 }
 
-// In an operation of the program, as opposed to before, between and after steps.
+// Whether a rank is in an operation of the program, not before, between or after steps.
 bool is_in_step(const BoardHead& head) {
   const std::vector<std::int64_t> at = operations_at(head);
   return head.state == RankState::running && !at.empty() && at.front() < head.operations;
 }
 
-// How far a rank is, by what all ranks do together outside the program: the start, the network on
-// one rank, and after each step the sum of the loss and what is compared.
+// How far a rank is in what all ranks do together outside the program: start, train the network on
+// one rank, and after each step sum up the loss and compare.
 std::tuple<int, std::int64_t, int> milestone(const BoardHead& head) {
   const RankState state = head.state;
   if (state == RankState::absent || state == RankState::starting) return {0, 0, 0};
@@ -62,7 +62,7 @@ class Waiting {
     return board ? &*board : nullptr;
   }
 
-  // Where a rank is not seen, it is not known to have come.
+  // Whether a rank has begun the operation in this step; false for ranks that are not seen.
   bool has_come(int rank, std::int64_t operation) const {
     const Board* other = board(rank);
     if (other == nullptr) return false;
@@ -71,7 +71,7 @@ class Waiting {
                            other->begun()[operation] > here);
   }
 
-  // Whether the other rank came to an operation and left it.
+  // Notes whether the other rank has come to an operation; true if it has also left it.
   bool meet(int rank, std::int64_t operation) {
     if (!has_come(rank, operation)) {
       waits_.for_ranks.push_back(rank);
@@ -83,8 +83,8 @@ class Waiting {
     return !there;
   }
 
-  // The number, in the list of another stage, of the operation that is the n-th of those that
-  // `matches`; behind the last one where there is none.
+  // The number, in the list of a stage, of the n-th operation that `matches`; if there is none, the
+  // number behind the last operation.
   template <typename Matches>
   std::int64_t number_of(int stage, std::int64_t n, const Matches& matches) const {
     std::int64_t number = 0;
@@ -94,7 +94,7 @@ class Waiting {
     }
     return number;
   }
-  // How many of this rank's list come before one.
+  // How many operations that match come before `operation` in this rank's list.
   template <typename Matches>
   std::int64_t count_before(std::int64_t operation, const Matches& matches) const {
     std::int64_t number = 0, count = 0;
@@ -131,7 +131,7 @@ class Waiting {
     }
   }
 
-  // A send on the host keeps a copy and waits for nobody; on a device it waits for the receive.
+  // A send on the host keeps a copy and waits for nobody; on a device it waits for its receive.
   void wait_for_message(const IssuedOperation& issued, std::int64_t operation) {
     const bool sends = issued.operation->kind == OperationKind::send;
     const bool on_device = own_.under_way[0] >= 0;
@@ -157,7 +157,7 @@ class Waiting {
     if (passed && kind == OperationKind::receive) waits_.passed.push_back(rank);
   }
 
-  // At the end of a step messages leave before all add up their loss.
+  // At the end of a step all messages leave first, then all ranks sum up the loss.
   void wait_outside() {
     if (own_.state == RankState::running && own_.call == RankCall::wait) {
       std::int64_t number = 0;

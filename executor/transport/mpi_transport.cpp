@@ -13,7 +13,7 @@
 namespace trainyard {
 namespace {
 
-// Of the members of a group, as MPI has them: what all of them have must count in an int.
+// Counts and offsets of the members of a group as MPI's ints; their total must fit an int too.
 struct Pieces {
   std::vector<int> counts, offsets;
 };
@@ -177,7 +177,7 @@ class MpiTransport final : public Transport {
 }  // namespace
 
 MpiWorld::MpiWorld() {
-  // A rank speaks from one thread at a time, which calibration's is not always the first one.
+  // One thread at a time communicates; in a calibration it is not always the first thread.
   int level = MPI_THREAD_SINGLE;
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);

@@ -66,7 +66,8 @@ int milliseconds_until(Clock::time_point until) {
   return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 1 << 30));
 }
 
-// Of a host that may get its name as late as it starts: asks until the time is up.
+// The address of a host whose name may only be known once it has started: asks until the time is
+// up.
 Expected<sockaddr_in> address_of(const char* host, const char* port, Clock::time_point until) {
   constexpr std::chrono::milliseconds kAskAgain{200};
   for (;;) {
@@ -85,14 +86,14 @@ Expected<sockaddr_in> address_of(const char* host, const char* port, Clock::time
   }
 }
 
-// So that connect, too, waits no longer: a host may be silent.
+// Limits how long connect() waits too, for a host may not answer.
 void limit_waiting(int socket, Clock::time_point until) {
   const suseconds_t milliseconds = std::max(1, milliseconds_until(until));  // 0 would be no limit
   const timeval limit{.tv_sec = milliseconds / 1000, .tv_usec = milliseconds % 1000 * 1000};
   ::setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
 }
 
-// Tries until the other one listens, or the time is up: then −1.
+// Tries until the other side listens; −1: the time is up.
 int connected(const sockaddr_in& there, Clock::time_point until) {
   for (;;) {
     const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -105,7 +106,7 @@ int connected(const sockaddr_in& there, Clock::time_point until) {
   }
 }
 
-// Whether it can be read from, or written to, before the time is up. A signal ends no wait.
+// Whether the socket can be read or written before the time is up; signals do not end the wait.
 bool comes_to(int socket, short events, Clock::time_point until) {
   for (;;) {
     pollfd watched{socket, events, 0};
@@ -122,7 +123,7 @@ int accepted(int listener, Clock::time_point until) {
   return -1;
 }
 
-// In full, before the time is up.
+// Sends or receives `what` in full; false: the time is up or the peer has gone.
 template <typename T>
 bool moved(int socket, T& what, bool out, Clock::time_point until) {
   auto* bytes = reinterpret_cast<char*>(&what);
@@ -137,7 +138,7 @@ bool moved(int socket, T& what, bool out, Clock::time_point until) {
   return true;
 }
 
-// What tells the words of a rank from those of a stranger.
+// Marks the messages of a rank, to tell it from a stranger that connects.
 using Mark = std::array<char, 16>;
 constexpr Mark kMark = {"trainyard rank"};
 
@@ -148,7 +149,7 @@ struct Place {
   std::array<char, 64> host{}, port{};
 };
 
-// Who a rank is; of rank 0, how many are absent.
+// A rank's number; from rank 0, the number of absent ranks.
 struct Word {
   Mark mark = kMark;
   std::int32_t number = 0;
@@ -169,10 +170,11 @@ Place place_of(int rank, int socket, int listener) {
   return place;
 }
 
-// A stranger that says nothing holds up nobody for longer.
+// How long a stranger that says nothing can hold the meeting up.
 constexpr std::chrono::seconds kToSayWho{5};
 
-// The next one that says who it is as a rank does. No socket: nobody did before the time is up.
+// The next connection that introduces itself as a rank. Without a socket: none did before the time
+// was up.
 template <typename Words>
 SocketPeer next_rank(int listener, Words& words, Clock::time_point until) {
   for (;;) {
@@ -226,7 +228,8 @@ class Meeting {
                                    at_.rank, at_.ranks, at_.address, at_.port));
   }
 
-  // Rank 0 learns where everyone is and tells everyone; or who never came, to those who did.
+  // Rank 0 learns where every rank listens and tells it to all; or who never came, to those who
+  // did.
   Expected<void> gather() {
     std::vector<int> absent = all_from(1);
     while (!absent.empty()) {
@@ -241,7 +244,7 @@ class Meeting {
     tell(absent);
     return absent.empty() ? Expected<void>{} : never_came(absent);
   }
-  // How many are absent and who, or where everyone is.
+  // Tells each rank how many are absent and which, or where every rank listens.
   void tell(std::vector<int>& absent) {
     const auto until = Clock::now() + timeout_;
     Word count{.number = static_cast<std::int32_t>(absent.size())};
@@ -259,7 +262,8 @@ class Meeting {
     return ranks;
   }
 
-  // Rank 0 may have begun to wait as late as it was reached, and then says who is missing.
+  // The timeout begins anew when rank 0 is reached, which may have started to wait only then, with
+  // two seconds more to hear from it who is missing.
   Expected<void> join() {
     constexpr std::chrono::seconds kToHear{2};
     const auto there = address_of(at_.address.c_str(), at_.port.c_str(), until_);
@@ -287,7 +291,7 @@ class Meeting {
     return {};
   }
 
-  // A rank calls those before it, rank 0 apart, and is called by those after it.
+  // Connects to the ranks before this one except rank 0, and is called by those after it.
   Expected<void> meet_each_other() {
     if (at_.rank == 0) return {};
     for (int rank = 1; rank < at_.rank; ++rank) {

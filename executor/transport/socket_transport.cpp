@@ -17,8 +17,8 @@
 namespace trainyard {
 namespace {
 
-// Messages of one tag between two ranks arrive in their order: one for each group, way and the
-// rest.
+// Tags: messages of one tag between two ranks keep their order. Groups have their number as tag,
+// sends kMessages plus their way, broadcasts their own.
 constexpr int kMessages = 100;
 constexpr int kBroadcast = 99;
 
@@ -31,7 +31,7 @@ class SocketTransport final : public Transport {
         layout_(layout),
         call_(call) {}
 
-  // Each member adds up its part, in the order of members; so all have the same sum.
+  // Each member sums up its part in the order of members and spreads it, so all have the same sum.
   Expected<void> all_reduce(Group group, float* numbers, std::int64_t count,
                             Reduction how) override {
     const WithinCall within(call_, RankCall::all_reduce);
@@ -86,7 +86,7 @@ class SocketTransport final : public Transport {
     const WithinCall within(call_, RankCall::receive);
     return take(from, kMessages + way, numbers, count);
   }
-  // A connection that failed here fails again where somebody waits for it.
+  // Errors are ignored: a failed connection fails again where somebody waits for it.
   void move_messages() override { (void)pump(0); }
   Expected<void> wait_for_messages() override {
     const WithinCall within(call_, RankCall::wait);
@@ -195,7 +195,8 @@ class SocketTransport final : public Transport {
     return failure("", fmt::format("{} failed: rank {} {}", name_of(call_.load()), peer, what));
   }
 
-  // Sends and receives what goes; waits at most so many milliseconds for that (−1: for ever).
+  // Sends and receives what goes without waiting, after up to `wait` milliseconds until anything
+  // does (−1: no limit).
   Expected<void> pump(int wait) {
     std::vector<pollfd> watched;
     std::vector<SocketPeer*> whose;
@@ -216,7 +217,7 @@ class SocketTransport final : public Transport {
     return {};
   }
 
-  // What a peer is ready for.
+  // Sends and receives what the peer is ready for.
   Expected<void> move_some(SocketPeer& peer, short ready) const {
     if ((ready & POLLOUT) != 0) {
       if (auto done = peer.send_some(); !done) return done;

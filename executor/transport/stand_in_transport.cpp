@@ -6,7 +6,7 @@
 namespace trainyard {
 namespace {
 
-// What others would have sent is what this rank sends, again and again: the same bytes, copied.
+// In the place of what others would have sent: what this rank sends, repeated to the wanted length.
 void fill(const float* from, std::size_t available, float* to, std::size_t wanted) {
   for (std::size_t done = 0; done < wanted; done += available) {
     if (available == 0) return;
@@ -25,7 +25,7 @@ class StandInTransport final : public Transport {
   StandInTransport(const RankLayout& layout, int rank)
       : Transport(rank, layout.ranks()), layout_(layout) {}
 
-  // Read and written once, as the sum of what has arrived would be.
+  // Reads and writes the numbers once, as summing up what has arrived would.
   Expected<void> all_reduce(Group, float* numbers, std::int64_t count, Reduction) override {
     scratch_.assign(numbers, numbers + count);
     std::copy(scratch_.begin(), scratch_.end(), numbers);
@@ -58,7 +58,7 @@ class StandInTransport final : public Transport {
     scratch_.assign(numbers, numbers + count);
     return {};
   }
-  // Copied, as what has arrived would be.
+  // Copies noise, as a received message would be copied.
   Expected<void> receive(int, int, float* numbers, std::int64_t count) override {
     for (auto i = noise_.size(); i < static_cast<std::size_t>(count + kMessageShifts); ++i) {
       noise_.push_back(message_noise(0, i));

@@ -27,7 +27,8 @@ void rotate(const Where& where, Eigen::Ref<Tensor<S>> x, Eigen::Index d, double 
   }
 }
 
-// The last elements of each head turn, and the part of the keys that all heads share.
+// Turns the last elements of each head of the queries, and the part of the keys that all heads
+// share.
 template <typename S>
 void latent_rotary(const Operation& op, const Where& where, const Operands<S>& o) {
   const LatentAttention& latent = *where.setting.model.latent_attention;
@@ -58,7 +59,7 @@ void latent_rotary(const Operation& op, const Where& where, const Operands<S>& o
   *o.out[1] = shared;
 }
 
-// The rows of one sequence in a matrix of tokens, and where they stand in it.
+// The rows of one sequence in a matrix of tokens, and their positions in it.
 struct Tokens {
   std::vector<Eigen::Index> rows;
   std::vector<std::int64_t> positions;
@@ -74,8 +75,8 @@ void append_part(const Where& where, int sequence, int context, Eigen::Index fir
   }
 }
 
-// Of one sequence in a matrix of `rows` rows: those of context rank `context`, or of all ranks,
-// one after the other (gathered) or in the order of the sequence (dealt heads).
+// The tokens of one sequence in a matrix of `rows` rows: those of context rank `context` alone, or
+// of all ranks, either one after the other (all-gather) or in the order of the sequence (Ulysses).
 Tokens tokens_in(const Where& where, Eigen::Index rows, int sequence, int context) {
   const Plan& plan = where.setting.plan;
   const std::int64_t length = where.setting.training.sequence_length;
@@ -95,7 +96,7 @@ Tokens tokens_in(const Where& where, Eigen::Index rows, int sequence, int contex
   return tokens;
 }
 
-// One head of one sequence: its rows and columns among the queries and among the keys.
+// One head of one sequence: its rows among the queries and the keys, and its heads there.
 struct HeadPlace {
   Tokens queries, keys;
   Eigen::Index head = 0, kv_head = 0;
@@ -146,8 +147,8 @@ void for_each_head(const Operation& op, const Where& where, const Operands<S>& o
   }
 }
 
-// e^x. Where a float holds it only with fewer digits it is 0: Eigen's vectorised exponential has
-// 2.9e-39 for all of those, −∞ among them, and products with such numbers take many times as long.
+// e^x, or 0 where the result is subnormal: Eigen's vectorised exponential gives 2.9e-39 for all of
+// those, −∞ among them, and products with such numbers take many times as long.
 template <typename Exponents>
 RowVector<typename Exponents::Scalar> exponentials(const Eigen::ArrayBase<Exponents>& x) {
   using S = typename Exponents::Scalar;
@@ -155,7 +156,7 @@ RowVector<typename Exponents::Scalar> exponentials(const Eigen::ArrayBase<Expone
   return (x < least).select(S(0), x.exp()).matrix();
 }
 
-// The softmax of one row over some keys, as far as it is known.
+// Largest score and sum of exponentials of one row, over the keys seen so far.
 template <typename S>
 struct RowSum {
   S largest = -std::numeric_limits<S>::infinity();
@@ -175,7 +176,7 @@ bool is_fused(const Where& where) { return where.setting.training.stack.flash_at
 
 bool keeps_log_sums(const Where& where) { return is_fused(where) || keeps_block_scores(where); }
 
-// Of the tensor-parallel rank's heads the first that this rank has.
+// The first head of this rank among its tensor-parallel rank's heads, which Ulysses deals out.
 Eigen::Index first_head(const Operation& op, const Where& where) {
   const Plan& plan = where.setting.plan;
   const bool dealt =
@@ -183,7 +184,8 @@ Eigen::Index first_head(const Operation& op, const Where& where) {
   return dealt ? where.at.context * static_cast<Eigen::Index>(op.attention.heads) : 0;
 }
 
-// What dropout multiplies the probabilities of one head with; nothing where the kernel is fused.
+// The factors by which dropout multiplies the probabilities of one head; 1 where the kernel is
+// fused.
 template <typename S>
 Tensor<S> kept_probabilities(const Operation& op, const Where& where, const HeadPlace& at,
                              const Tensor<S>& p) {
@@ -210,7 +212,7 @@ Tensor<S> kept_probabilities(const Operation& op, const Where& where, const Head
   return kept;
 }
 
-// A query of one head, and where what it sees goes.
+// A query of one head, and where its output and statistics go.
 template <typename S>
 struct QueryRow {
   Eigen::Index row = 0, head = 0;
@@ -247,7 +249,8 @@ void attend(const QueryRow<S>& q, const Tensor<S>& scores, const Tensor<S>& kept
   }
 }
 
-// Adds what these keys say to output and log-sum-exp (nothing yet: the first block of keys).
+// Adds the contribution of these keys to output and log-sum-exp; the first block of keys starts
+// them.
 template <typename S>
 void attention(const Operation& op, const Where& where, const Operands<S>& o) {
   const auto d = static_cast<Eigen::Index>(op.attention.value_head_dim);
@@ -304,7 +307,7 @@ void add_rows(const Tensor<S>& part, const Tokens& tokens, Eigen::Index column, 
   }
 }
 
-// What the sink takes of each query's attention: what the keys leave.
+// The share of each query's attention that goes to the sink: what the keys leave.
 template <typename S>
 Vector<S> sink_probabilities(const Operation& op, const Where& where, const HeadPlace& at,
                              const Operands<S>& o, const Tensor<S>& p) {

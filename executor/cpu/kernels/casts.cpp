@@ -26,7 +26,7 @@ FloatShape shape_of(NarrowFloat number) {
   return {1, 0, 6};
 }
 
-// Ties to even; beyond the largest number: that.
+// The nearest number of the format, ties to even; larger ones become the largest.
 double nearest(double number, const FloatShape& shape) {
   if (!std::isfinite(number)) return number;
   const double magnitude = std::min(std::abs(number), shape.largest);
@@ -37,7 +37,7 @@ double nearest(double number, const FloatShape& shape) {
   return std::copysign(std::nearbyint(magnitude / step) * step, number);
 }
 
-// The smallest power of two that is at least so large; 1 for nothing.
+// The smallest power of two that is not below `least`; 1 for 0 and for what is not finite.
 double power_of_two(double least) {
   if (least == 0 || !std::isfinite(least)) return 1;
   int exponent = 0;
@@ -50,7 +50,8 @@ double largest_of(const S& numbers) {
   return numbers.size() == 0 ? 0 : static_cast<double>(numbers.cwiseAbs().maxCoeff());
 }
 
-// Of a block of nvfp4: its largest number is the format's, as near as a scale of e4m3 comes.
+// The scale of a block of nvfp4: brings the block's largest number to the format's largest, as
+// nearly as an e4m3 number times the matrix's scale allows.
 double fine_scale(double largest, const FloatShape& shape, double of_matrix) {
   const FloatShape scales = shape_of(NarrowFloat::e4m3);
   return nearest(largest / shape.largest / of_matrix, scales) * of_matrix;

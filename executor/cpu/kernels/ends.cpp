@@ -46,7 +46,7 @@ void positions_gradient(const Where& where, const Operands<S>& o) {
   }
 }
 
-// Columns of this rank's logits that are words; the rest pads the vocabulary.
+// Number of columns of this rank's logits that are words; the others pad the vocabulary.
 template <typename S>
 Eigen::Index words(const Where& where, const Tensor<S>& logits) {
   const Eigen::Index first = where.at.tensor * logits.cols();
@@ -86,7 +86,7 @@ Statistics<S> statistics(const Operands<S>& o, std::size_t last) {
   return {o.in[0]->col(0), o.in[1]->col(0), o.in[last]->col(o.in[last]->cols() - 1)};
 }
 
-// What each token's loss counts for in that of the batch.
+// The weight of one token's loss in the batch's.
 template <typename S>
 S share_of_token(const Operation& operation, const Where& where) {
   const Training& training = where.setting.training;

@@ -1,5 +1,5 @@
-// Routing, the order of copies, and what experts compute: gates are the softmax over the logits of
-// the chosen experts; the choice is by logit and correction bias.
+// Routing, the order of the copies of tokens, and what experts compute. Experts are chosen by logit
+// plus correction bias; gates are the softmax over the logits of the chosen experts.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -13,7 +13,7 @@
 namespace trainyard {
 namespace {
 
-// A copy that its expert has no room for is marked, and still says whose it was.
+// A copy beyond its expert's capacity is marked by −1 − expert, which still names the expert.
 template <typename S>
 bool is_dropped(S expert) {
   return expert < 0;
@@ -27,7 +27,7 @@ Eigen::Index expert_of(S mark) {
   return static_cast<Eigen::Index>(is_dropped(mark) ? -1 - mark : mark);
 }
 
-// What is no number comes last: without an order sorting has no end that can be relied on.
+// NaN scores count as −∞: sorting needs an order.
 template <typename S>
 std::vector<Eigen::Index> chosen(RowVector<S> scores, Eigen::Index count) {
   scores = scores.unaryExpr(
@@ -40,7 +40,7 @@ std::vector<Eigen::Index> chosen(RowVector<S> scores, Eigen::Index count) {
   return order;
 }
 
-// Which rank of the dropping plan has a token, and in which of its rows.
+// The rank that has a token in the plan whose ranks drop tokens, and the token's row there.
 struct Block {
   std::int64_t rank = 0, row = 0;
 };
@@ -68,7 +68,7 @@ void drop_beyond(const Where& where, int capacity, Tensor<S>& experts) {
     order.emplace_back(block.rank, block.row, row);
   }
   std::sort(order.begin(), order.end());
-  std::vector<int> taken;  // of the experts, by the tokens of one rank
+  std::vector<int> taken;  // copies that each expert has of one rank's tokens
   std::int64_t whose = -1;
   for (const auto& [rank, place, row] : order) {
     if (std::exchange(whose, rank) != rank) {
@@ -117,7 +117,8 @@ void route(const Operation& op, const Where& where, const Operands<S>& o) {
   drop_copies(op, where, experts);
 }
 
-// Copies that were not dropped, in the order of their experts: token and which of its experts.
+// A copy that was not dropped: its token, and which of the token's experts it is for. Copies are in
+// the order of experts.
 struct Copy {
   Eigen::Index token = 0, choice = 0;
 };
@@ -188,7 +189,7 @@ void unpermute(const Operands<S>& o) {
   *o.out[0] = sum;
 }
 
-// Where the rows of each expert in turn are among those of each source in turn.
+// The rows in the order of experts, as indices into the rows in the order of sources.
 template <typename S>
 std::vector<Eigen::Index> sorted_rows(const Tensor<S>& counts) {
   Tensor<S> first(counts.rows(), counts.cols());
@@ -225,7 +226,7 @@ void sort_rows(const Operation& op, const Operands<S>& o) {
 
 // ---- Experts ------------------------------------------------------------------------------
 
-// The rows and the matrix of each expert, one after the other.
+// Calls visit(expert, first row, rows) for each expert.
 template <typename S, typename Visit>
 void for_each_expert(const Tensor<S>& counts, const Visit& visit) {
   Eigen::Index row = 0;
@@ -242,7 +243,7 @@ void grouped_linear(const Operation& op, const Operands<S>& o) {
   const Tensor<S>& x = *o.in[1];
   const CastWeight<S> weights(*o.in[2], op.cast);
   const Eigen::Index height = o.in[2]->rows() / counts.cols();
-  const Eigen::Index width = o.out[0]->cols();  // the first ones
+  const Eigen::Index width = o.out[0]->cols();  // the first columns alone
   Tensor<S> y(x.rows(), width);
   for_each_expert(counts, [&](Eigen::Index expert, Eigen::Index row, Eigen::Index rows) {
     y.middleRows(row, rows) =
@@ -281,7 +282,7 @@ void grouped_linear_weight_gradient(const Operands<S>& o) {
   });
 }
 
-// Rows by source and expert, each with its expert's bias.
+// Calls visit(row, first element of its expert's bias, width) for each row.
 template <typename S, typename Visit>
 void for_each_biased_row(const Operands<S>& o, const Visit& visit) {
   const Tensor<S>& counts = *o.in[0];

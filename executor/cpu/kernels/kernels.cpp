@@ -10,7 +10,7 @@ namespace {
 constexpr double kEpsilon = 1e-5;
 constexpr double kKept = 1 / (1 - kDropoutRate);
 
-// Normalised rows and what they were divided by.
+// Normalised rows, and the factor that each was multiplied with.
 template <typename S>
 struct Normalised {
   Tensor<S> rows;
@@ -101,7 +101,7 @@ Tensor<S> beside(const std::vector<const Tensor<S>*>& parts) {
   return all;
 }
 
-// One matrix as it is, several as one.
+// Several matrices side by side as one; a single matrix without a copy.
 template <typename S>
 class Beside {
  public:
@@ -229,7 +229,7 @@ void residual_gradient(const Operands<S>& o) {
   if (!o.in_place.empty()) o.in_place[0]->col(0) += o.in[0]->colwise().sum().transpose();
 }
 
-// Some of the sums are flat.
+// Element by element, because some sums are flat arrays.
 template <typename S>
 void accumulate(const Operands<S>& o) {
   for (std::size_t i = 0; i < o.in.size(); ++i) {
@@ -262,8 +262,8 @@ void move(const Operation& op, const Where& where, const Operands<S>& o) {
   }
 }
 
-// A whole into this rank's part of it, or that part into the whole. Of a weight what is beyond it
-// is not known until it is gathered; what pads a part on the host stays as it was, zero.
+// Copies this rank's part out of a whole (`scatters`), or back into it. The rest of such a weight
+// is not known until it is gathered. What pads a part on the host stays zero.
 template <typename S>
 void copy_part(const Operation& op, const Where& where, bool scatters, const Tensor<S>& from,
                Tensor<S>& to) {
@@ -272,7 +272,7 @@ void copy_part(const Operation& op, const Where& where, bool scatters, const Ten
               to.data() + (scatters ? 0 : part.begin));
 }
 
-// Flat.
+// Copies elements as flat arrays, whatever the shapes.
 template <typename S>
 void copy(const Operation& op, const Where& where, const Operands<S>& o) {
   const std::vector<Tensor<S>*>& into = o.out.empty() ? o.in_place : o.out;
@@ -326,7 +326,7 @@ template <typename S>
 void activation_gradient(const Where& where, const Operands<S>& o) {
   const Tensor<S>& x = *o.in[0];
   Tensor<S> dy = *o.in[1];
-  if (o.in.size() > 2) {  // gates of the rows
+  if (o.in.size() > 2) {  // the rows have gates
     o.out[1]->resize(x.rows(), 1);
     o.out[1]->col(0) = dy.cwiseProduct(activated(where, x)).rowwise().sum();
     dy = o.in[2]->col(0).asDiagonal() * dy;

@@ -21,8 +21,8 @@ void sum_of_squares(const Operation& op, const Where& where, const Operands<S>& 
   (*o.in_place[0])(0, 0) += static_cast<S>(sum);
 }
 
-// One element: its weight and what the optimizer keeps of it (moments, then the full-precision
-// weight where the weight itself is stored in fewer bits).
+// Updates one element: its weight and its states (moments, then the full-precision weight where the
+// weight itself is stored in fewer bits).
 template <typename S>
 class Update {
  public:
@@ -62,11 +62,11 @@ class Update {
   const Descent& descent_;
   int moments_;
   bool decays_;
-  S clip_, rate_;                         // clip: the loss's scale is taken off too
+  S clip_, rate_;                         // clip_ also takes the loss scale off
   S first_whole_ = 1, second_whole_ = 1;  // Adam's bias correction
 };
 
-// A gradient that overflowed in fp16 moves nothing.
+// Whether the update is left out because the gradient overflowed in fp16.
 template <typename S>
 bool is_skipped(const Where& where, const Operands<S>& o) {
   return scales_loss(where.setting) && !o.in.empty() && !std::isfinite((*o.in[0])(0, 0));
@@ -79,12 +79,14 @@ double clip_of(const Where& where, const Operands<S>& o) {
   return std::min(1.0, where.setting.descent.clip_norm / norm);
 }
 
-// In several shards, a whole of which this rank has its part, or that part.
+// Whether the buffer is a whole tensor of which this rank updates its part; else it is that part
+// alone.
 bool is_whole(const Operation& op, const ProgramBuffer& buffer) {
   return op.shards > 1 && buffer.part_of < 0;
 }
 
-// Of a tensor and its gradient: this rank's part, where each of them has it, and its size.
+// This rank's part of a weight and its gradient. `of_whole`, `into_whole`: whether the gradient,
+// the weight is a whole tensor that the part lies in.
 struct UpdatedPart {
   FlatPart part;
   bool of_whole, into_whole;
@@ -106,10 +108,10 @@ void forget_beyond(const FlatPart& part, Tensor<S>& weight) {
   std::fill(weight.data() + part.end, weight.data() + weight.size(), kUnknown);
 }
 
-// Elements of a part that move.
+// Number of elements of a part that are updated.
 Eigen::Index moving(const FlatPart& part, bool skips) { return skips ? 0 : part.end - part.begin; }
 
-// In place: gradients, the states, weights.
+// Operands in place: `count` gradients, the states, `count` weights.
 template <typename S>
 void optimizer_step(const Operation& op, const Where& where, const Operands<S>& o) {
   const Update<S> update(where, clip_of(where, o));
