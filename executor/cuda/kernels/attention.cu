@@ -1,26 +1,26 @@
 // Attention over blocks of keys without storing scores (Dao et al. 2022), for any type, width of
-// heads and order of tokens; in float. Backward: one pass gathers the queries' gradients, another
-// those of keys and values, so nothing is added up in an order of chance.
+// heads and order of tokens, computed in float. The backward pass has two kernels, one for the
+// gradients of queries and one for those of keys and values, so that every sum has a fixed order.
 #include "executor/cuda/kernels/places.h"
 #include "executor/cuda/kernels/rows.h"
 
 namespace trainyard {
 namespace {
 
-constexpr int kQueries = 16;  // of a tile
+constexpr int kQueries = 16;  // queries of a tile
 constexpr int kKeys = 24;
 
-// What the gradient of the keys keeps in shared memory: tiles of queries, keys, values and output
-// gradients, two of scores, and the sums of keys and values.
+// Floats that the gradient of the keys keeps in shared memory: tiles of queries, keys, values and
+// output gradients, two tiles of scores, and the sums of keys and values.
 constexpr std::int64_t key_gradient_floats(std::int64_t query_width, std::int64_t value_width) {
   return (kQueries + 2 * kKeys) * (query_width + value_width) + 2 * kQueries * kKeys;
 }
-// Of one block on the smallest device that is compiled for (compute capability 8.0).
+// A block's shared memory on the oldest device that is compiled for (compute capability 8.0).
 static_assert(key_gradient_floats(256, 256) * 4 <= 163 * 1024, "heads of 256 fit");
 
 struct Tile {
   int sequence, head, kv_head;
-  std::int64_t first, count;  // of the rows (queries, or keys) of this block
+  std::int64_t first, count;  // rows (queries or keys) of this block
 };
 
 __device__ Tile query_tile(const AttentionPlan& plan) {
@@ -34,7 +34,7 @@ __device__ Tile query_tile(const AttentionPlan& plan) {
   return tile;
 }
 
-// Rows first … of a head into shared memory; zeros beyond the last.
+// Brings `rows` rows of a head from `first` on into shared memory; zeros beyond the last.
 __device__ void bring(float* to, const View& from, const TokenOrder& order, int sequence,
                       std::int64_t column, std::int64_t first, int rows, int width) {
   for (int i = static_cast<int>(threadIdx.x); i < rows * width; i += static_cast<int>(blockDim.x)) {
@@ -69,7 +69,7 @@ __device__ float product(const float* a, const float* b, int width) {
   return sum;
 }
 
-// s [queries × keys] of the tiles in shared memory; −∞ where a query does not see a key.
+// Scores s [queries × keys] of the tiles in shared memory; −∞ where a query does not see a key.
 __device__ void score(float* s, const AttentionPlan& plan, const float* q, const float* k,
                       std::int64_t first_query, std::int64_t first_key) {
   const float scale = rsqrtf(static_cast<float>(plan.query_width));
@@ -87,7 +87,8 @@ struct Running {
   float largest[kQueries], sum[kQueries], shrink[kQueries];
 };
 
-// Takes in the scores of one block of keys: largest, sum, and what the sums so far shrink by.
+// Takes in the scores of one block of keys: updates largest and sum, and the factor by which the
+// sums so far shrink.
 __device__ void join_scores(Running& run, const float* s) {
   if (threadIdx.x >= kQueries) return;
   const int row = static_cast<int>(threadIdx.x);
@@ -111,7 +112,8 @@ __device__ std::int64_t score_at(const AttentionPlan& plan, const AttentionOpera
          tile.head * count_of(plan.keys) + key;
 }
 
-// Where a block of queries starts: at nothing, at the sink, or where the keys before have led.
+// Starts a block of queries: at zero, at the sink, or where the earlier blocks of keys have left
+// it.
 __device__ void begin(const AttentionPlan& plan, const AttentionOperands& of, const Tile& tile,
                       bool has_sinks, const View& sinks, Running& run, float* out) {
   const int width = plan.value_width;
@@ -135,7 +137,7 @@ __device__ void begin(const AttentionPlan& plan, const AttentionOperands& of, co
   run.sum[row] = 1;
 }
 
-// s becomes what the values are weighed with.
+// Turns scores s into the weights of the values.
 __device__ void weigh(const AttentionPlan& plan, const AttentionOperands& of, const Tile& tile,
                       std::int64_t first_key, const Running& run, float* s) {
   for (int i = static_cast<int>(threadIdx.x); i < kQueries * kKeys;
@@ -167,7 +169,7 @@ __device__ void add_values(const AttentionPlan& plan, const Running& run, const 
   }
 }
 
-// One pass over the keys; two where probabilities are kept: sums first.
+// Passes over the keys once; twice where probabilities are kept, for their sums first.
 __global__ void attention_kernel(AttentionPlan plan, AttentionOperands of, bool has_sinks,
                                  View sinks) {
   __shared__ Running run;
@@ -217,7 +219,7 @@ __global__ void attention_kernel(AttentionPlan plan, AttentionOperands of, bool 
 
 // ---- Backward -----------------------------------------------------------------------------------
 
-// delta [rows × heads]: Σ output gradient · output. A team of threads each.
+// delta [rows × heads] = Σ output gradient · output, each by a team of threads.
 template <int N>
 __global__ void delta_kernel(View delta, View output, View gradient, std::int64_t width, int team) {
   for_rows(delta.size(), team, [&](std::int64_t i) {
@@ -231,13 +233,14 @@ __global__ void delta_kernel(View delta, View output, View gradient, std::int64_
   });
 }
 
-// Of two tiles: p·kept (for the values) and ds (for queries and keys) in shared memory.
+// Two tiles in shared memory, and what is computed of them: p·kept (for the gradients of values)
+// and ds (for those of queries and keys).
 struct TilePair {
   const float *q, *k, *v, *gradient;
   float *p, *ds;
 };
 
-// A probability, of what was kept of the forward pass.
+// A probability, from the statistics that the forward pass has kept.
 __device__ float probability(const AttentionPlan& plan, const AttentionOperands& of,
                              const Tile& tile, std::int64_t query, std::int64_t key, float score) {
   const float kept = at(of.statistics, statistic_at(plan, of, tile, query, key));
@@ -326,7 +329,7 @@ __global__ void query_gradient_kernel(AttentionPlan plan, AttentionOperands of, 
              width, sums);
 }
 
-// A block has some keys of one head of keys: goes over all queries of all heads that share it.
+// A block has some keys of one KV head, and goes over all queries of all heads that share it.
 __global__ void key_gradient_kernel(AttentionPlan plan, AttentionOperands of, View delta,
                                     AttentionGradients to) {
   float* sums = nullptr;
@@ -375,7 +378,8 @@ __global__ void key_gradient_kernel(AttentionPlan plan, AttentionOperands of, Vi
              values, value_sums);
 }
 
-// What the sink takes of each query's attention: what the keys leave. A block a head.
+// The sink's gradient, from its share of each query's attention, which is what the keys leave. A
+// block for each head.
 __global__ void sink_gradient_kernel(AttentionPlan plan, AttentionOperands of, View delta,
                                      View sinks, View gradient) {
   const auto head = static_cast<std::int64_t>(blockIdx.x);

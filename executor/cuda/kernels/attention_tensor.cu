@@ -1,8 +1,8 @@
-// Attention by tensor cores (Dao 2023): tiles of 64 queries and 64 keys in bf16 or fp16, sums in
-// float and in registers. A block has four warps, each 16 rows of the tile whose sums it keeps:
-// queries in the forward pass and for their gradient, keys for theirs. What mma wants of each lane
-// is in the PTX ISA under mma.m16n8k16; lane l has rows l / 4 and l / 4 + 8, and of each eight
-// columns two.
+// Attention by tensor cores (Dao 2023): tiles of 64 queries and 64 keys in bf16 or fp16, with sums
+// in float registers. A block has four warps; each keeps the sums of 16 rows of the tile: queries
+// in the forward pass and for the queries' gradient, keys for the keys' gradient. The PTX ISA says
+// under mma.m16n8k16 which elements each lane holds: lane l has rows l / 4 and l / 4 + 8, and two
+// of every eight columns.
 #include <type_traits>
 
 #include "executor/cuda/kernels/places.h"
@@ -95,7 +95,8 @@ struct TileOf {
   std::int64_t first = 0;
 };
 
-// What positions a tile has: from least to most. `known`: ascending; else anything.
+// The least and the largest position in a tile; anything (0 … kNowhere) where a tile spans two
+// parts.
 struct Span {
   std::int64_t least, most;
 };
@@ -115,7 +116,7 @@ __device__ bool all_seen(const AttentionPlan& plan, const Span& queries, const S
          (plan.window == 0 || queries.most - keys.least < plan.window);
 }
 
-// Positions of a tile's rows.
+// Brings the positions of a tile's rows; `beyond` for rows beyond the last.
 __device__ void bring_positions(int* to, const TileOf& tile, int beyond) {
   for (int i = static_cast<int>(threadIdx.x); i < kTile; i += kThreads) {
     const std::int64_t n = tile.first + i;
@@ -123,7 +124,7 @@ __device__ void bring_positions(int* to, const TileOf& tile, int beyond) {
   }
 }
 
-// A head's columns of the tile's rows, 16 bytes at a time.
+// Brings a head's columns of a tile's rows, 16 bytes at a time.
 template <int D, typename Number>
 __device__ void bring_rows(Number* to, const View& from, const TileOf& tile, int head) {
   for (int i = static_cast<int>(threadIdx.x); i < kTile * (D / 8); i += kThreads) {
@@ -139,7 +140,7 @@ __device__ void bring_rows(Number* to, const View& from, const TileOf& tile, int
   }
 }
 
-// One number of each of the tile's rows.
+// Brings one number for each of a tile's rows.
 __device__ void bring_numbers(float* to, const View& from, const TileOf& tile, int column) {
   for (int i = static_cast<int>(threadIdx.x); i < kTile; i += kThreads) {
     const std::int64_t n = tile.first + i;
@@ -149,7 +150,7 @@ __device__ void bring_numbers(float* to, const View& from, const TileOf& tile, i
   }
 }
 
-// Two elements side by side of a view in float or `Number` (`is_plain`).
+// Two adjacent elements of a view that holds floats or `Number` (is_plain).
 template <typename Number>
 __device__ Pack<2> pair_at(const View& view, std::int64_t i) {
   Pack<2> pair;
@@ -169,7 +170,7 @@ __device__ void put_pair(const View& view, std::int64_t i, const Pack<2>& pair) 
   }
 }
 
-// The first of a lane's columns in a row.
+// Place of the first column that a lane has in a row.
 template <int D>
 __device__ std::int64_t place_of(const View& in, const TileOf& tile, int head, std::int64_t row) {
   return row_of(tile.order, tile.sequence, row) * in.columns + head * D + column_at(0, 0);
@@ -210,7 +211,7 @@ __device__ float over_four(float mine, bool largest) {
 
 // ---- Forward ------------------------------------------------------------------------------------
 
-// Of a lane's two rows, in powers of two.
+// Largest score (in powers of two) and sum of a lane's two rows.
 struct RunningRows {
   float largest[2], sum[2];
 };
@@ -244,7 +245,7 @@ __device__ void begin_rows(const AttentionPlan& plan, const AttentionOperands& o
   }
 }
 
-// Scores become probabilities so far; what was summed before shrinks.
+// Turns scores into weights relative to the largest score so far, and shrinks the earlier sums.
 template <int D>
 __device__ void take_in(Scores& scores, RunningRows& run, Sums<D>& sums) {
 #pragma unroll
@@ -295,7 +296,7 @@ __device__ void end_rows(const AttentionOperands& of, const TileOf& tile, int he
   write_sums<D, Number>(sums, of.output, tile, head, false);
 }
 
-// Scores to powers of two, and away with what a query does not see.
+// Scales scores to powers of two, and sets to −∞ what a query does not see.
 __device__ void hide_unseen(const AttentionPlan& plan, Scores& scores, const int* query_positions,
                             const int* key_positions, bool hides) {
   const float scale = rsqrtf(static_cast<float>(plan.query_width)) * kLog2E;
@@ -320,7 +321,7 @@ __global__ void __launch_bounds__(kThreads)
   __shared__ int query_positions[kTile], key_positions[kTile];
   const int head = static_cast<int>(blockIdx.y), kv_head = head / (plan.heads / plan.kv_heads);
   const int sequence = static_cast<int>(blockIdx.z);
-  // The longest first.
+  // Tiles with the most keys come first.
   const std::int64_t tile = static_cast<std::int64_t>(gridDim.x - 1 - blockIdx.x);
   const TileOf queries{plan.queries, sequence, tile * kTile};
   const Span query_span = span_of(queries);
@@ -457,7 +458,7 @@ __global__ void __launch_bounds__(kThreads)
 
 // ---- Which of them ------------------------------------------------------------------------------
 
-// What sums are read from and written to.
+// Whether sums can be read from the view and written to it.
 bool is_plain(const View& view, ElementType type) {
   return view.type == ElementType::f32 || view.type == type;
 }
@@ -508,7 +509,8 @@ void backward(const Queue& queue, const AttentionPlan& plan, const AttentionOper
         gradients);
 }
 
-// Calls run(width, number) with the width of heads as a constant and a number of their type.
+// Calls run(width, number) with the width of heads as a constant, and a number of the elements'
+// type.
 template <typename Run>
 void with_kind(const AttentionPlan& plan, ElementType type, const Run& run) {
   const auto of_width = [&](auto width) {

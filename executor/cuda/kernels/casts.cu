@@ -1,17 +1,18 @@
 // Casts to 8 bits (OCP OFP8 1.0, MX 1.0), as executor/cpu/kernels/casts.cpp does them: a scale is
-// the smallest power of two that leaves nothing beyond the format's largest number.
+// the smallest power of two with which nothing exceeds the format's largest number.
 #include "executor/cuda/kernels/rows.h"
 
 namespace trainyard {
 namespace {
 
-constexpr int kTile = 32;  // rows and columns; a block of scales is as wide
+constexpr int kTile = 32;  // rows and columns; also the width of a block with one scale
 
 __device__ float largest_number(ElementType type) {
   return type == ElementType::e4m3 ? 448 : 57344;
 }
 
-// 1 for nothing, and for what is no number. Not below 2⁻¹²⁶, whose inverse is a float too.
+// The smallest power of two that is not below `least`; 1 for 0, NaN and infinity. Never below
+// 2⁻¹²⁶, whose inverse is a float too.
 __device__ float power_of_two(float least) {
   if (!(least > 0) || least == INFINITY) return 1;
   int exponent = 0;
@@ -26,7 +27,7 @@ __device__ void put_exponent(const Scales& scales, std::int64_t block, float sca
   static_cast<unsigned char*>(scales.of)[block] = static_cast<unsigned char>(exponent - 1 + 127);
 }
 
-// A block's share of the numbers: its largest magnitude, to part `first` + block.
+// Writes the largest magnitude of each thread block's share of the numbers to part `first` + block.
 template <int N>
 __global__ void largest_of_share(View parts, std::int64_t first, View of, std::int64_t even) {
   float mine = 0;
@@ -38,7 +39,7 @@ __global__ void largest_of_share(View parts, std::int64_t first, View of, std::i
   if (threadIdx.x == 0) put(parts, first + blockIdx.x, largest);
 }
 
-// One block.
+// Run by one block.
 __global__ void scale_of_parts(View scaled, View parts) {
   float largest = 0;
   for (std::int64_t i = threadIdx.x; i < parts.size(); i += blockDim.x) {
@@ -50,7 +51,7 @@ __global__ void scale_of_parts(View scaled, View parts) {
   }
 }
 
-// To columns first … of every row, with the scale that stands there.
+// Rounds to columns `first` … of every row of `out`, with the scale already stored there.
 struct RoundColumns {
   View out, in;
   std::int64_t first;
@@ -60,7 +61,7 @@ struct RoundColumns {
   }
 };
 
-// The same with a scale for each block, by four threads with eight of its numbers each.
+// The same with a scale for each block: four threads have eight of a block's numbers each.
 __global__ void round_blocks(View out, std::int64_t first, View in) {
   constexpr int kSharers = kTile / 8;
   const std::int64_t packs = in.size() / 8;
@@ -78,14 +79,14 @@ __global__ void round_blocks(View out, std::int64_t first, View in) {
     if (inside && threadIdx.x % kSharers == 0) {
       put_exponent(out.scales, into / kTile, power_of_two(largest / largest_number(out.type)));
     }
-    __syncwarp();  // the others read it there
+    __syncwarp();  // the other threads read the scale
     if (inside) store<8>(out, into, pack);
   }
 }
 
-// out[c, r] = in[r, c], zeros where `in` has no such row. Of blocks the scales are made anew: a
-// tile's column is one. Threads take a tile together. `leading`: elements from one row of `in` to
-// the next.
+// out[c, r] = in[r, c], zeros where `in` has no such row. With blocks the scales are made anew: a
+// column of the tile becomes one block. All threads work on one tile. `leading`: elements from one
+// row of `in` to the next.
 __global__ void transpose_tiles(View out, View in, std::int64_t leading) {
   __shared__ float tile[kTile][kTile + 1];
   const std::int64_t first_row = static_cast<std::int64_t>(blockIdx.x) * kTile;
@@ -114,8 +115,8 @@ __global__ void transpose_tiles(View out, View in, std::int64_t leading) {
   }
 }
 
-// rows: the same four columns of four rows, a byte each, as words; afterwards of those four
-// columns.
+// Transposes 4 × 4 bytes: a to d hold four columns of one row each, and afterwards four rows of one
+// column each.
 __device__ void transpose_words(unsigned& a, unsigned& b, unsigned& c, unsigned& d) {
   const unsigned ab_low = __byte_perm(a, b, 0x5140), ab_high = __byte_perm(a, b, 0x7362);
   const unsigned cd_low = __byte_perm(c, d, 0x5140), cd_high = __byte_perm(c, d, 0x7362);
@@ -125,9 +126,9 @@ __device__ void transpose_words(unsigned& a, unsigned& b, unsigned& c, unsigned&
   d = __byte_perm(ab_high, cd_high, 0x7632);
 }
 
-// The same of bytes alone, where one scale stands for all of them and sixteen are aligned in both.
-// A thread turns sixteen columns of four rows; in shared memory a column of the tile is 32 words,
-// four rows each, shifted so that neither side's words are in each other's banks.
+// transpose_tiles() for bytes alone, where one scale holds for all of them and 16 bytes are aligned
+// in both views. A thread transposes sixteen columns of four rows. In shared memory a column of the
+// tile is 32 words of four rows each, shifted so that neither reads nor writes meet in a bank.
 constexpr int kByteTile = 128;
 __global__ void transpose_bytes(View out, View in, std::int64_t leading) {
   constexpr int kVector = 16, kAcross = kByteTile / kVector, kRows = 4;
@@ -166,7 +167,7 @@ __global__ void transpose_bytes(View out, View in, std::int64_t leading) {
   }
 }
 
-// Numbers of several ranks, each with a scale of its own: the largest becomes that of all.
+// Numbers of several ranks, each with a scale of its own, are rescaled to the largest scale.
 struct ShareScale {
   View all, scales;
   template <int N>
@@ -185,8 +186,8 @@ struct ShareScale {
   }
 };
 
-// Tiles of 128 rows and 4 blocks one after the other, those of the same rows first; in a tile row r
-// and block b at (r mod 32)·16 + r / 32 · 4 + b. What pads a tile is zero.
+// Scales in tiles of 128 rows and 4 blocks, tiles of the same rows one after the other. Within a
+// tile, row r and block b are at (r mod 32)·16 + r / 32 · 4 + b. What pads a tile is zero.
 __global__ void tile_scales(View out, View of, std::int64_t leading) {
   const std::int64_t blocks = of.columns / of.scales.block;
   const std::int64_t tiles = (blocks + 3) / 4;

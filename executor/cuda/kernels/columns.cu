@@ -1,4 +1,4 @@
-// Sums of columns: of strips of the rows first, then of those sums.
+// Sums of columns: first over strips of the rows, then over the strips' sums.
 #include "executor/cuda/kernels/rows.h"
 
 namespace trainyard {
@@ -23,8 +23,7 @@ __global__ void add_parts_kernel(View into, View any_parts) {
 }  // namespace
 
 void add_parts(const Queue& queue, const View& into, const View& parts) {
-  constexpr int kAtOnce =
-      kBlock / 32 * 8;  // rows that the warps of a small block have on their way
+  constexpr int kAtOnce = kBlock / 32 * 8;  // rows that the warps of a small block fetch at once
   const int threads = parts.rows > kAtOnce ? kPartsThreads : kBlock;
   start(queue, "add_parts", add_parts_kernel, dim3(Strips::across<1>(parts)), threads, 0, into,
         parts);

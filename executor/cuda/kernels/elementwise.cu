@@ -1,4 +1,4 @@
-// What is computed element by element: residuals, dropout, activations, sums.
+// Kernels that work element by element: residuals, dropout, activations, sums.
 #include "executor/cuda/kernels/places.h"
 #include "executor/cuda/kernels/rows.h"
 
@@ -66,7 +66,7 @@ struct BiasedResidual {
 
 // out = stream + (branch + bias) · mask · kept
 struct DropoutOperands {
-  View out, mask, branch, bias, stream;  // the last two: no data where there is none
+  View out, mask, branch, bias, stream;  // bias and stream may have no data
   Dropout dropout;
   std::uint32_t threshold;
 };
@@ -90,10 +90,10 @@ __device__ void drop_pack(const DropoutOperands& of, std::uint64_t row, unsigned
   store<N>(Type::of(of.out), i, y);
 }
 
-constexpr int kDropped = 4;  // packs that a thread has on their way
+constexpr int kDropped = 4;  // packs that a thread fetches at once
 
-// A block has `block_rows` rows, at most one for each of its threads. What a row's draws have in
-// common is mixed once, while the first numbers are on their way.
+// A block has `block_rows` rows, at most one for each of its threads. The hash that a row's draws
+// share is computed once, while the first numbers are being fetched.
 template <typename Type, int N>
 __global__ void __launch_bounds__(kBlock) dropout_kernel(DropoutOperands of, int block_rows) {
   auto* common = reinterpret_cast<std::uint64_t*>(shared_memory());
@@ -134,12 +134,12 @@ struct DropGradient {
 
 // ---- Activations -------------------------------------------------------------------------------
 
-// By the fast exponential and quotient: their last bits are far below what is stored, and the exact
-// ones would take longer than the memory does.
+// Uses the fast exponential and quotient: their errors are far below what is stored, and the exact
+// ones would take longer than the memory traffic.
 __device__ float sigmoid(float x) { return quotient(1, 1 + exponential(-x)); }
 
-// Of the normal distribution, within 1e-7: Abramowitz & Stegun, Handbook of Mathematical Functions,
-// 7.1.26. Both need the same power.
+// Distribution and density of the normal distribution, within 1e-7: Abramowitz & Stegun, Handbook
+// of Mathematical Functions, 7.1.26. Both need the same power.
 struct Normal {
   float distribution, density;
 };
@@ -153,7 +153,7 @@ __device__ Normal normal_at(float x) {
   return {x < 0 ? tail : 1 - tail, power * 0.39894228040143268F};
 }
 
-// Gate and up lie side by side in a row of the input.
+// The activation of N elements of a row; with `gated`, gate and up lie side by side in the row.
 template <int N>
 __device__ Pack<N> activated(const View& in, std::int64_t row, std::int64_t column, bool gated) {
   const std::int64_t place = row * in.columns + column;
@@ -222,7 +222,7 @@ struct ActivationGradient {
   }
 };
 
-// The gradient of a row's gate: Σ output gradient · what it multiplies. A team a row.
+// The gradient of a row's gate: Σ output gradient · what the gate multiplies. A team for each row.
 template <int N>
 __global__ void row_gate_gradient(View gradient, View in, View dout, bool gated, int team) {
   for_rows(dout.rows, team, [&](std::int64_t row) {
@@ -274,7 +274,7 @@ struct AddColumns {
   }
 };
 
-// Whether packs of rows begin in these columns too where eight are aligned.
+// Whether packs of eight are aligned in all of these columns.
 bool begin_even(std::initializer_list<Columns> columns) {
   for (const Columns& of : columns) {
     if (of.first % 8 != 0 || of.of.columns % 8 != 0 || even_place({&of.of}) != 0) return false;
@@ -282,7 +282,7 @@ bool begin_even(std::initializer_list<Columns> columns) {
   return true;
 }
 
-// What each token has of each head, and the same by head.
+// Moves numbers of each token and head between the order of tokens and the order of heads.
 struct ByHead {
   View heads, tokens;  // [sequences · heads × length], [sequences · length × heads]
   std::int64_t length;
@@ -343,7 +343,7 @@ void fill_with_noise(const Queue& queue, const View& out, std::uint64_t message)
 
 void convert(const Queue& queue, const View& out, const View& in) {
   if (out.type == in.type) {
-    // Either may be the host's: addresses say so.
+    // Either may lie in the host's memory, which the addresses tell.
     queue.status.check(
         cudaMemcpyAsync(out.data, in.data, in.bytes(), cudaMemcpyDefault, queue.stream),
         "cudaMemcpyAsync");

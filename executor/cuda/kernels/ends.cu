@@ -7,8 +7,8 @@
 namespace trainyard {
 namespace {
 
-// begin(type, N): the OneType of `of`, and packs of eight or single elements. Requires: no number
-// in 8 bits.
+// Calls begin(type, N) with the OneType of `of`, and N = 8 for packs or 1 for single elements.
+// Requires: no number in 8 bits.
 template <typename Begin>
 void with_type(const View& of, bool even, const Begin& begin) {
   const View* const all[] = {&of};
@@ -33,7 +33,7 @@ struct WordOf {
 
 // ---- Gradient of the embedding ------------------------------------------------------------------
 
-// A token by its word and where it stands; ordered, the tokens of a word are side by side.
+// A token's word and row in one number; in ascending order the tokens of a word are adjacent.
 using TokenPlace = unsigned long long;
 __device__ TokenPlace token_place(unsigned word, unsigned token) {
   return TokenPlace{word} << 32 | token;
@@ -41,17 +41,17 @@ __device__ TokenPlace token_place(unsigned word, unsigned token) {
 __device__ unsigned word_of(TokenPlace place) { return static_cast<unsigned>(place >> 32); }
 __device__ unsigned token_of(TokenPlace place) { return static_cast<unsigned>(place); }
 
-// Those of a block that wait to be added.
-constexpr int kLooked = 8;  // tokens that a thread looks at before the block meets
+// The tokens that a block has found and not yet added.
+constexpr int kLooked = 8;  // tokens that a thread looks at between two barriers
 constexpr int kListed = (kLooked + 4) * kBlock;
 struct TokenList {
   TokenPlace found[kListed];
-  unsigned short order[kListed];  // the k-th of them is found[order[k]]
+  unsigned short order[kListed];  // found[order[k]] is the k-th in order
   int count;
   __device__ TokenPlace operator[](int k) const { return found[order[k]]; }
 };
 
-// Of the tokens from `first` on those whose words are this block's, in any order.
+// Finds the tokens from `first` on whose words belong to this block, in any order.
 __device__ void look_for_words(TokenList& list, const View& tokens, std::int64_t first,
                                std::int64_t first_word, std::int64_t words) {
   float number[kLooked];
@@ -72,7 +72,7 @@ __device__ void look_for_words(TokenList& list, const View& tokens, std::int64_t
   }
 }
 
-// However they were found: so a run repeats itself.
+// Puts the tokens in order, however they were found, so that a run repeats itself.
 __device__ void bring_in_order(TokenList& list, int count) {
   for (int i = static_cast<int>(threadIdx.x); i < count; i += kBlock) {
     int before = 0;
@@ -81,7 +81,7 @@ __device__ void bring_in_order(TokenList& list, int count) {
   }
 }
 
-// The rows of the tokens of a word, one after the other, to that of the word.
+// Adds the rows of each word's tokens, one after the other, to the word's row of the table.
 template <int N>
 __device__ void add_rows_of(const TokenList& list, int count, const View& table, const View& dout,
                             std::int64_t column) {
@@ -111,9 +111,9 @@ __device__ void add_rows_of(const TokenList& list, int count, const View& table,
   }
 }
 
-// Block (x, y): columns y of the words whose number modulo gridDim.x, a power of two, is x. It
-// looks through all tokens, which fit the cache, until the list may be full or they end. The table
-// is of floats, or of the type of what is added.
+// Block (x, y) has columns y of the words whose number modulo gridDim.x, a power of two, is x. It
+// looks through all tokens, which fit into the cache, and adds the tokens found when the list might
+// become full or the tokens end. The table holds floats, or the type of `dout`.
 template <typename Type, int N, bool kFloats>
 __global__ void __launch_bounds__(kBlock)
     embedding_gradient_kernel(View table, View tokens, View dout, std::int64_t first_word) {
@@ -150,7 +150,7 @@ struct Positions {
   }
 };
 
-// The rows of one position are `part` apart, one of each sequence.
+// Rows of the same position are `part` apart, one for each sequence.
 struct PositionsGradient {
   View table, dout;
   RowPlaces places;
@@ -209,7 +209,7 @@ __global__ void __launch_bounds__(kBlock)
   put(label_logit, row * label_logit.columns + label_logit.columns - 1, logit);
 }
 
-// One block, as large as they get: it waits for memory a few times only.
+// The one block is as large as possible, so that it waits for memory only a few times.
 constexpr int kLossThreads = 4 * kBlock;
 __global__ void cross_entropy_loss_kernel(View loss, View largest, View sum, View label_logit,
                                           float tokens) {
@@ -224,8 +224,8 @@ __global__ void cross_entropy_loss_kernel(View loss, View largest, View sum, Vie
   if (threadIdx.x == 0) add(loss, 0, mine / tokens);
 }
 
-// What pads has none; the label's column, of another rank's label: none, has one token's share
-// less.
+// Padding columns get 0. The label's column, if it is on this rank, is reduced by one token's
+// share.
 template <typename Type, int N>
 __global__ void __launch_bounds__(kBlock)
     cross_entropy_gradient_kernel(View gradient, View logits, View largest, View sum, View labels,
@@ -264,7 +264,8 @@ __global__ void __launch_bounds__(kBlock)
   if (threadIdx.x == 0) put(parts, blockIdx.x, sum);
 }
 
-// One block: each thread its share of the parts, then half of the threads those of the other half.
+// Run by one block: each thread sums its share of the parts, then the shares are added up in
+// halves.
 __global__ void add_squares_kernel(View sum, View parts, double replicas) {
   __shared__ double shares[kBlock];
   parts.type = ElementType::f32;
@@ -294,14 +295,14 @@ __device__ float updated(float weight, float gradient, float* state, const Updat
   return weight - rule.rate * (along + (rule.decays ? rule.decay * weight : 0));
 }
 
-// What gradients are multiplied with; negative: the step is left out.
+// The factor of the gradients; negative: the update is left out.
 __device__ float clipped(const View& squared_norm, const UpdateRule& rule) {
   const float norm = rule.clips ? sqrtf(at(squared_norm, 0)) : 0;
   if (rule.skips && rule.clips && !(norm < INFINITY)) return -1;
   return (rule.clips ? fminf(1.0F, rule.clip_norm / norm) : 1) / rule.scale;
 }
 
-// The new weight of one element, whose `columns` states are updated.
+// The new weight of one element; its `columns` states are updated.
 __device__ float stepped(float weight, float gradient, float* state, std::int64_t columns,
                          const UpdateRule& rule) {
   float& full = state[columns > 0 ? columns - 1 : 0];
@@ -321,14 +322,14 @@ __global__ void update_kernel(View weight, View gradient, View states, View squa
   }
 }
 
-// Eight elements a thread. Their kStates states lie side by side, element by element: a block
-// brings those of its elements together and takes them apart in shared memory. Requires: whole
-// packs, aligned.
-constexpr int kAtOnce = kBlock / 2;  // threads: the states of their elements are 12 KiB at most
+// Updates eight elements in each thread. The states of an element lie side by side; a block brings
+// the states of all its elements at once into shared memory, where the threads take theirs.
+// Requires: whole packs, aligned.
+constexpr int kAtOnce = kBlock / 2;  // threads; the states of their elements take 12 KiB at most
 template <int kStates>
 __global__ void update_packs_kernel(View weight, View gradient, View states, View squared_norm,
                                     UpdateRule rule) {
-  constexpr int kFours = 2 * kStates;  // four states each, of a thread's elements
+  constexpr int kFours = 2 * kStates;  // float4s of states in a thread's elements
   __shared__ float4 staged[kAtOnce * (kFours > 0 ? kFours : 1)];
   const float clip = clipped(squared_norm, rule);
   if (clip < 0) return;
@@ -351,7 +352,7 @@ __global__ void update_packs_kernel(View weight, View gradient, View states, Vie
     if (inside) {
       Pack<8> w = unpacked<8>(weight, i, w_raw);
       const Pack<8> g = unpacked<8>(gradient, i, g_raw);
-      // By fours here too: one by one, eight threads would meet in a bank.
+      // Four states at a time: one by one, eight threads would meet in a bank.
       float state[8 * (kStates > 0 ? kStates : 1)];
       float4* mine = staged + threadIdx.x * kFours;
 #pragma unroll
@@ -370,7 +371,7 @@ __global__ void update_packs_kernel(View weight, View gradient, View states, Vie
       const std::int64_t at_four = threadIdx.x + std::int64_t{k} * kAtOnce;
       if (at_four < fours) all[first * kFours + at_four] = staged[at_four];
     }
-    __syncthreads();  // nobody stages anew what others still take away
+    __syncthreads();  // others may still read what is staged
   }
 }
 
@@ -395,7 +396,7 @@ void embedding(const Queue& queue, const View& out, const View& tokens, const Vi
 
 void embedding_gradient(const Queue& queue, const View& table_gradient, const View& tokens,
                         const View& dout, std::int64_t first_word) {
-  unsigned shares = 1;  // of the words
+  unsigned shares = 1;  // parts that the words are dealt into
   while (shares < 1024 && shares < tokens.rows) shares *= 2;
   const bool floats = table_gradient.type == ElementType::f32;
   with_type(dout, dout.columns % 8 == 0, [&](auto type, auto n) {
@@ -466,7 +467,7 @@ void add_squares(const Queue& queue, const View& sum, const View& of, const Squa
   start(queue, "add_squares", add_squares_kernel, dim3(1), kBlock, 0, sum, *parts, rule.replicas);
 }
 
-// In packs from the first place on where all operands are aligned.
+// Updates in packs from the first place where all operands are aligned.
 void update(const Queue& queue, const View& weight, const View& gradient, const View& states,
             const View* squared_norm, const UpdateRule& rule) {
   const View norm = squared_norm == nullptr ? View{} : *squared_norm;

@@ -1,5 +1,5 @@
-// Routing and the order of copies. What is dropped carries −1 − expert; orders are stable, so that
-// every rank and the host come to the same one.
+// Routing and the order of the copies of tokens. A dropped copy carries −1 − expert. Orders are
+// stable, so that every rank and the host come to the same one.
 #include "executor/cuda/kernels/rows.h"
 
 namespace trainyard {
@@ -11,7 +11,7 @@ __device__ std::int64_t expert_of(float mark) {
 
 __device__ int* integers(const View& view) { return static_cast<int*>(view.data); }
 
-// The gates of a token: the softmax over the logits of its experts.
+// The gates of a token: softmax over the logits of its experts.
 __device__ void gates_of(const View& logits, const View& experts, std::int64_t row, float* gates) {
   const auto count = static_cast<int>(experts.columns);
   float largest = -INFINITY, sum = 0;
@@ -30,7 +30,7 @@ constexpr int kWarp = 32;
 struct Choice {
   float score = -INFINITY;
   std::int64_t expert = -1;  // none
-  // The first of equals is the better one.
+  // Of equal scores the first expert is better.
   __device__ bool is_before(const Choice& other) const {
     if (expert < 0 || other.expert < 0) return expert >= 0;
     return score > other.score || (score == other.score && expert < other.expert);
@@ -47,8 +47,8 @@ __device__ Choice best_of_warp(Choice mine) {
   return mine;
 }
 
-// By which an expert is chosen. What is no number comes last, so that there is an expert for every
-// copy; the gates of such a token are none either, and neither is the loss.
+// The score by which an expert is chosen. NaN comes last, so that there is an expert for every
+// copy; such a token has NaN gates, and the loss becomes NaN.
 __device__ float score_of(const View& logits, const View& correction, bool corrects,
                           std::int64_t row, std::int64_t expert) {
   const float score =
@@ -56,7 +56,7 @@ __device__ float score_of(const View& logits, const View& correction, bool corre
   return score == score ? score : -INFINITY;
 }
 
-// A warp a token: the best experts, the first of equals first.
+// A warp for each token: its best experts; of equal scores the first one comes first.
 __global__ void route_kernel(View gates, View experts, View logits, View correction,
                              bool corrects) {
   const auto chosen = static_cast<int>(gates.columns);
@@ -82,7 +82,7 @@ __global__ void route_kernel(View gates, View experts, View logits, View correct
   });
 }
 
-// A block an expert.
+// A block for each expert.
 __global__ void count_copies(View counts, View experts) {
   const std::int64_t expert = blockIdx.x;
   float mine = 0;
@@ -93,7 +93,7 @@ __global__ void count_copies(View counts, View experts) {
   if (threadIdx.x == 0) put(counts, expert, mine);
 }
 
-// How many threads of a block hit, and how many of them before this one.
+// How many threads of a block have a hit, in all and before this one.
 struct Hits {
   int before = 0, all = 0;
 };
@@ -111,7 +111,8 @@ __device__ Hits hits_in_block(bool hit) {
   return found;
 }
 
-// A block an expert: its copies stand after those of the experts before, in the order of tokens.
+// A block for each expert, whose copies are placed after those of the experts before it, in the
+// order of tokens.
 __global__ void place_copies(View place_of_copy, View copy_of_place, View counts, View experts) {
   const std::int64_t expert = blockIdx.x;
   float before = 0;
@@ -136,7 +137,7 @@ __global__ void forget_copies(View place_of_copy) {
 }
 
 // d logit of a chosen expert = g (dg − Σ g dg); the gate of a dropped copy has no gradient. A warp
-// a token.
+// for each token.
 __global__ void route_gradient_kernel(View dlogits, View logits, View experts, View dgates,
                                       View place_of_copy) {
   const auto chosen = static_cast<int>(experts.columns);
@@ -146,7 +147,7 @@ __global__ void route_gradient_kernel(View dlogits, View logits, View experts, V
     for (std::int64_t e = lane; inside && e < logits.columns; e += kWarp) {
       put(dlogits, row * logits.columns + e, 0);
     }
-    __syncwarp();  // before one of them writes what is not zero
+    __syncwarp();  // before lane 0 writes over the zeros
     if (!inside || lane > 0) return;
     float gates[kMostChosen], d[kMostChosen];
     gates_of(logits, experts, row, gates);
@@ -192,7 +193,7 @@ struct Unpermute {
     const auto chosen = static_cast<int>(place_of_copy.columns);
     const int* places = integers(place_of_copy) + at.row * chosen;
     for (int first = 0; first < chosen; first += kUnderWay) {
-      std::int64_t from[kUnderWay];  // elements; negative: dropped
+      std::int64_t from[kUnderWay];  // first element of each; negative: dropped
       Raw raw[kUnderWay];
 #pragma unroll
       for (int j = 0; j < kUnderWay; ++j) {
@@ -228,8 +229,8 @@ struct ExpertBias {
   }
 };
 
-// Block (x, y): N columns a lane of the biases of expert y; the block's warps take its rows in
-// turn.
+// Block (x, y) sums the biases' gradients of expert y, N columns for each lane; its warps take
+// turns at the rows.
 template <int N>
 __global__ void bias_gradient_kernel(View gradient, View gates, View dout, View which) {
   const auto expert = static_cast<int>(blockIdx.y);
@@ -248,7 +249,7 @@ __global__ void bias_gradient_kernel(View gradient, View gates, View dout, View 
   });
 }
 
-// A team a row.
+// A team for each row.
 template <int N>
 __global__ void gate_gradient_kernel(View gradient, View biases, View dout, View which, int team) {
   for_rows(dout.rows, team, [&](std::int64_t row) {

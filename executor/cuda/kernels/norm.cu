@@ -15,7 +15,7 @@ struct RowStatistics {
   float mean, inverse;
 };
 
-// Of one row, by its team.
+// Mean and inverse standard deviation of a row, by its team.
 template <bool kCentred, typename Type, int N, int kKept>
 __device__ RowStatistics statistics_of(const View& in, std::int64_t row,
                                        const RowShare<N, kKept>& share,
@@ -41,20 +41,20 @@ __device__ RowStatistics statistics_of(const View& in, std::int64_t row,
   return {mean[0], rsqrtf(squares[0] * of_mean + kEpsilon)};
 }
 
-// Threads that a multiprocessor's registers have room for where each has four packs on their way.
+// Threads that a multiprocessor's registers have room for when each fetches four packs at once.
 template <typename Type>
 constexpr int many_threads() {
   return (Type::bytes == 2 ? 4 : 2) * kBlock;
 }
 
-constexpr int kNormKept = 4;  // packs that a thread keeps of a row
+constexpr int kNormKept = 4;  // packs of a row that a thread keeps
 
 struct NormOperands {
-  View out, in, scale, shift;  // shift: no data where there is none
+  View out, in, scale, shift;  // shift may have no data
 };
 
-// A row for each team: blocks that come after one another keep memory busier than blocks that stay
-// and wait for one row after the other.
+// A row for each team, and no more: many short blocks keep memory busier than blocks that stay and
+// wait for one row after the other.
 template <typename Type, int N, int kKept, bool kCentred>
 __global__ void __launch_bounds__(many_threads<Type>()) norm_kernel(NormOperands of, int team) {
   const std::int64_t teams = blockDim.x / static_cast<unsigned>(team);
@@ -78,14 +78,15 @@ __global__ void __launch_bounds__(many_threads<Type>()) norm_kernel(NormOperands
 
 // ---- The gradient -------------------------------------------------------------------------------
 
-constexpr int kGradientThreads = 2 * kBlock;  // of a multiprocessor: as its registers have room for
+// as many as a multiprocessor's registers have room for
+constexpr int kGradientThreads = 2 * kBlock;
 
-// Rows, and the gradients of their norms.
+// Pairs of rows: inputs, and gradients of the norm's outputs.
 template <typename Type, int N, int kKept>
 using GradientRows = RowPairs<Type, N, kKept, kGradientThreads>;
 
 // dx = (g − mean(g) − x̂·mean(g·x̂)) / σ with g = dy·scale; the first mean only where x is centred.
-// The sums that need no more than the means are taken together.
+// Sums that need nothing but the means are taken together.
 template <typename Type, int N, int kKept, bool kCentred>
 struct RowGradient {
   static constexpr int kPacks = kKept > 0 ? kKept : 1;
@@ -93,10 +94,10 @@ struct RowGradient {
   const NormGradient& of;
   TeamSums<2, true> sum_up;
   RowPart<Type, N, kKept> scale{};
-  // What a thread has summed up of the columns that it keeps: the gradients of scale and shift.
+  // Sums of the columns that a thread keeps: the gradients of scale and shift.
   Pack<8> scale_sums[kPacks]{}, shift_sums[kCentred ? kPacks : 1]{};
 
-  // visit(k, column, x − mean, scale, dy)
+  // Calls visit(k, column, x − mean, scale, dy) for each pack.
   template <typename Visit>
   __device__ void each(std::int64_t row, const RowShare<N, kKept>& share,
                        const GradientRows<Type, N, kKept>& rows, float mean, const Visit& visit) {
@@ -108,7 +109,7 @@ struct RowGradient {
       visit(k, c, x, scale.pack(of.scale, 0, k, c), rows.pack(1, of.dout, row, k, c));
     });
     scale.forget_floats();
-    asm volatile("" ::: "memory");  // nor are the rows kept as floats
+    asm volatile("" ::: "memory");  // do not keep the rows as floats either
   }
 
   __device__ RowStatistics run(std::int64_t row, const RowShare<N, kKept>& share,
@@ -149,14 +150,14 @@ struct RowGradient {
   }
 };
 
-// A row of `parts` for each block: what its teams have summed up, in their order.
+// Writes what a block's teams have summed up, in their order, to the block's row of `parts`.
 template <int kKept>
 __device__ void leave_sums(const View& parts, const Pack<8> (&sums)[kKept], int team) {
   auto* of_teams = reinterpret_cast<float*>(shared_memory());
   const std::int64_t teams = blockDim.x / static_cast<unsigned>(team);
   const std::int64_t mine = threadIdx.x / static_cast<unsigned>(team) * parts.columns;
   const View in_fours{of_teams, teams, parts.columns, ElementType::f32, {}};
-  __syncthreads();  // what lay there is no longer read
+  __syncthreads();  // nobody reads the former content any more
   RowShare<8, kKept>{parts.columns, team}.each(
       [&](int k, std::int64_t c) { store<8>(in_fours, mine + c, sums[k]); });
   __syncthreads();
@@ -167,14 +168,15 @@ __device__ void leave_sums(const View& parts, const Pack<8> (&sums)[kKept], int 
   }
 }
 
-// Packs that a thread keeps of a row: the more, the less it takes to sum the row up.
+// Packs of a row that a thread keeps: more where the sums need fewer registers.
 template <typename Type, bool kCentred>
 constexpr int gradient_kept() {
   return Type::bytes == 2 && !kCentred ? 4 : 2;
 }
 
-// A thread that keeps its columns has them in every row of its team, so it sums up x̂·dy and dy on
-// the way; rows come while those before are summed up. Else the rows' statistics are left behind.
+// A thread that keeps its columns has the same ones in every row of its team, so it sums up x̂·dy
+// and dy on the way, while the next rows are fetched. Otherwise the kernel leaves the rows'
+// statistics for a second pass.
 template <typename Type, int N, int kKept, bool kCentred>
 __global__ void __launch_bounds__(kGradientThreads)
     norm_gradient_kernel(NormGradient of, View statistics, View scales, View shifts, int team) {
@@ -204,7 +206,7 @@ __global__ void __launch_bounds__(kGradientThreads)
   }
 }
 
-// Block (x, y): N columns a lane of x̂·dy, a strip of the rows.
+// Block (x, y) sums x̂·dy over a strip of the rows, N columns for each lane.
 template <int N>
 __global__ void scale_gradient_of_strip(View parts, View in, View dout, View statistics,
                                         std::int64_t strip) {
@@ -224,14 +226,15 @@ struct RotarySpeeds {
   double direction, ratio;
 };
 
-// What turns rows first … first + rows − 1, as matrices in shared memory: half a head wide.
+// Cosines and sines that rotate the rows of a block, as matrices in shared memory, half a head
+// wide.
 struct Turns {
   View cosines, sines;
 };
 
-// `ratio`: of the speeds of two neighbours, as a power of two. Angles are whole turns but for a
-// rest, taken off in double: positions may be large, and sines of floats are then as good as sines
-// of doubles at a fraction of the time. A thread stays in its columns, since powers are dear.
+// `ratio`: base-2 logarithm of the ratio of two neighbours' speeds. Whole turns are taken off the
+// angles in double, because positions may be large; sines of float remainders are then as good as
+// sines of doubles and much faster. A thread stays in its columns, because powers are expensive.
 __device__ void bring_turns(const Turns& to, std::int64_t first, int rows, const RowPlaces& places,
                             const RotarySpeeds& speeds) {
   constexpr double kTurns = 0.15915494309189534;  // 1 / 2π
@@ -250,10 +253,10 @@ __device__ void bring_turns(const Turns& to, std::int64_t first, int rows, const
   }
 }
 
-constexpr int kTurned = 4;  // packs of pairs that a thread has on their way
+constexpr int kTurned = 4;  // packs of pairs that a thread fetches at once
 
-// A block turns all heads of `block_rows` rows. It asks for the first pairs before it computes what
-// turns them.
+// A block rotates all heads of `block_rows` rows. It fetches the first pairs before it computes the
+// sines and cosines.
 template <typename Type, int N>
 __global__ void __launch_bounds__(many_threads<Type>())
     rotate_kernel(View any_x, RotaryColumns columns, RowPlaces places, RotarySpeeds speeds,
@@ -269,7 +272,7 @@ __global__ void __launch_bounds__(many_threads<Type>())
   const Turns turns{floats(memory), floats(memory + block_rows * half)};
   const std::int64_t from = first * x.columns + columns.first;
   for (unsigned begin = 0; begin < all; begin += kTurned * blockDim.x) {
-    int place[kTurned], turn[kTurned];  // in this block's rows
+    int place[kTurned], turn[kTurned];  // offsets in this block's rows
     Raw a[kTurned], b[kTurned];
     each_place<kTurned>(begin, all, [&](int k, unsigned n) {
       const unsigned nth = n / static_cast<unsigned>(packs),
@@ -302,7 +305,7 @@ __global__ void __launch_bounds__(many_threads<Type>())
   }
 }
 
-// Heads side by side, each with its own part and one that all share.
+// Heads side by side, each made of its own part and one part that all heads share.
 struct JoinHeads {
   View out, own, shared;
   unsigned heads;
@@ -339,7 +342,7 @@ struct SplitHeads {
   }
 };
 
-// In packs of eight.
+// Whether all widths are multiples of eight.
 bool come_out_even(std::initializer_list<std::int64_t> widths) {
   for (const std::int64_t width : widths) {
     if (width % 8 != 0) return false;
@@ -369,9 +372,9 @@ void norm_of(const Queue& queue, const NormOperands& of) {
         row_teams(columns, kNormKept, many_threads<AnyType>()));
 }
 
-// Rows that are kept; false: these are too wide for that, or the device's shared memory too small.
-// A block for each multiprocessor, since what a block has summed up of the columns is written and
-// read once more.
+// The gradient with rows kept in one pass; false: rows are too wide for that, or the device's
+// shared memory is too small. There is one block for each multiprocessor, because a block's sums of
+// the columns are written and read once more.
 template <typename Type, int kKept, bool kCentred>
 bool norm_gradient_in_one(const Queue& queue, const NormGradient& of) {
   const std::int64_t columns = of.in.columns, rows = of.in.rows;
@@ -393,7 +396,7 @@ bool norm_gradient_in_one(const Queue& queue, const NormGradient& of) {
   return true;
 }
 
-// Rows that no thread keeps: the scale's gradient in a second pass.
+// The gradient with rows that no thread keeps: the scale's gradient takes a second pass.
 template <int N, bool kCentred>
 void norm_gradient_in_two(const Queue& queue, const NormGradient& of) {
   const Scratch statistics(queue, of.in.rows, 2, ElementType::f32);
@@ -437,7 +440,7 @@ void norm_gradient(const Queue& queue, const NormGradient& of) {
 
 void rotate(const Queue& queue, const View& in_place, const RotaryColumns& columns,
             const RowPlaces& places, double direction) {
-  constexpr std::int64_t kMostTurns = 2048;  // of a block: 16 KiB
+  constexpr std::int64_t kMostTurns = 2048;  // cosines and sines of a block: 16 KiB
   const std::int64_t half = columns.width / 2;
   const RotarySpeeds speeds{direction, std::log2(1e4) / static_cast<double>(-half)};
   const auto begin = [&](auto* kernel, std::int64_t packs) {
