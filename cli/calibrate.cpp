@@ -45,9 +45,9 @@ struct CalibrateOptions {
 #else
   static constexpr bool kHasPeers = false;
 #endif
-  int ranks = kHasPeers ? 2 : 1;  // of one host
-  bool names_ranks = false;       // the user does
-  int hosts = 1;                  // on which a launcher has started us
+  int ranks = kHasPeers ? 2 : 1;  // ranks on one host
+  bool names_ranks = false;       // the user gave --ranks
+  int hosts = 1;                  // hosts on which a launcher has started ranks
   bool watch = false;
   Format format = Format::text;
 
@@ -57,7 +57,7 @@ struct CalibrateOptions {
 };
 constexpr BytesPerSecond kAssumedNic(1.25e9);
 
-// Shares of the time.
+// Shares of the time limit; the rest is for single operations.
 constexpr double kCollectiveShare = 0.2, kStepShare = 0.3;
 
 // ---- Measuring ----------------------------------------------------------------------------
@@ -98,18 +98,18 @@ std::optional<double> measured_slowdown(const CalibrateOptions& options,
   return options.all_ranks() > 1 ? std::optional(groups.overlap_slowdown) : std::nullopt;
 }
 
-// What is measured of the backend, with what is known of it.
+// What was measured of the backend, and what is known without measuring.
 struct Subject {
   HostSamples samples;
-  GroupSamples groups;                  // of the ranks of one host
-  std::vector<TimedCollective> across;  // of those of several
+  GroupSamples groups;                  // among ranks of one host
+  std::vector<TimedCollective> across;  // among ranks of several hosts
   DeviceFrame frame;
 
   std::vector<CollectiveSample> collectives() const { return samples_of(groups.collectives); }
 };
 
-// What goes between ranks, by those that a launcher has started or by some of our own. Nothing on
-// ranks of a launcher but the first, which are done.
+// Measures collectives, among the ranks that a launcher has started or among ranks of our own.
+// Nothing on a launcher's ranks other than the first, which are done then.
 Expected<std::optional<Subject>> with_collectives(CalibrateOptions& options,
                                                   const Launcher& launcher, Progress& progress) {
   Subject subject;
@@ -138,7 +138,8 @@ Expected<std::optional<Subject>> with_collectives(CalibrateOptions& options,
   return subject;
 }
 
-// A part of the work, from `from` on, that has `share` of the time and of the progress.
+// The limits of a part of the work that begins at fraction `from` and has `share` of time and
+// progress.
 MeasureLimits limits_of(const CalibrateOptions& options, Progress& progress, double from,
                         double share) {
   return {Seconds(options.time_limit * share),
@@ -154,7 +155,7 @@ Expected<void> add_steps(const CalibrateOptions& options, Progress& progress, Su
   return {};
 }
 
-// `subject`: with the collectives.
+// Adds the host's measurements to `subject`, which has the collectives.
 Expected<Subject> measured_host(const CalibrateOptions& options, Subject subject,
                                 Progress& progress) {
   const Neighbours neighbours(options.ranks - 1);
@@ -188,7 +189,7 @@ Expected<Subject> measured_device(const CalibrateOptions& options, Subject subje
 
 // ---- Writing ------------------------------------------------------------------------------
 
-// Of any of the documents: what was measured where, when and with what.
+// What every document says of its origin: where, when and with what it was measured.
 std::string provenance(const CalibrateOptions& options) {
   const std::string begin =
       fmt::format("measured by trainyard calibrate on {}, {}", host_name(), provenance_date({}));
@@ -197,19 +198,19 @@ std::string provenance(const CalibrateOptions& options) {
                      host_provenance(), std::thread::hardware_concurrency(), options.ranks - 1);
 }
 
-// "cpu.json" and "node": "cpu.node.json".
+// "cpu.node.json" of "cpu.json" and "node".
 fs::path beside(const fs::path& device, std::string_view kind) {
   fs::path path = device;
   return path.replace_extension(fmt::format(".{}{}", kind, device.extension().string()));
 }
 
-// Where what was measured is not what GPUs of their own would do.
+// A note where ranks shared a GPU: ranks with GPUs of their own would give other figures.
 std::string_view staged_line(const Subject& subject) {
   return subject.groups.staged ? "; ranks shared a GPU: through the host's memory, not by NCCL"
                                : "";
 }
 
-// What of the device's document is not of single operations.
+// Sources of the figures in the device's document that are not from single operations.
 FigureSources device_figures(const CalibrateOptions& options, const Subject& subject) {
   const bool cuda = options.backend == BackendKind::cuda;
   FigureSources sources = {
@@ -377,7 +378,7 @@ int answer(const CalibrateOptions& options, Device& device, const Subject& subje
   return print(text_of(options, device, subject, points), kDone);
 }
 
-// A rank for each GPU, unless a number was given. The reason why there is none to measure.
+// Takes a rank for each GPU, unless a number was given. The error: why no GPU can be measured.
 std::optional<Error> prepare_gpus(CalibrateOptions& options, const Launcher& launcher) {
   if (auto error = become_cuda_program()) return error;
   if (auto error = not_available(options.backend)) return error;
@@ -386,7 +387,7 @@ std::optional<Error> prepare_gpus(CalibrateOptions& options, const Launcher& lau
   return std::nullopt;
 }
 
-// What keeps the ranks of a launcher from being measured; `options` knows of them then.
+// Notes a launcher's ranks and hosts in `options`. The error: why they cannot be measured.
 std::optional<Error> prepare_launched(CalibrateOptions& options, const Launcher& launcher) {
   if (!launcher.has_started_several()) return std::nullopt;
   if (auto error = not_by_mpi(launcher)) return error;
@@ -419,7 +420,7 @@ Expected<std::optional<Subject>> measured(CalibrateOptions& options, const Launc
   return *std::move(all);
 }
 
-// One of the ranks that the supervisor has started.
+// Runs one of the ranks that the supervisor has started.
 int run_rank(const CalibrateOptions& options, const fs::path& folder) {
   const auto done =
       run_collective_rank(folder, options.backend, Seconds(options.time_limit * kCollectiveShare));
@@ -437,7 +438,7 @@ int run(CalibrateOptions options) {
   if (!started) return fail(started.error());
   if (*started && (*started)->folder) return run_rank(options, *(*started)->folder);
   const Launcher launcher = *started ? (*started)->launcher : Launcher{};
-  const bool first = launcher.rank == 0;  // of a launcher's, who speaks for all
+  const bool first = launcher.rank == 0;  // the first rank of a launcher reports for all
   if (const auto error = prepare_launched(options, launcher)) {
     return first ? fail(*error) : kBadInput;
   }

@@ -68,7 +68,7 @@ Expected<Timed> timed(const std::filesystem::path& file) {
   return played(file).map([](PlayedStep simulated) { return Timed{std::move(simulated), {}}; });
 }
 
-// What `trainyard run` measured has the program's names; a profiler's trace has kernels only.
+// Profiles of `trainyard run` have the program's names; a profiler's trace has kernels only.
 bool has_program_names(const Profile& profile) {
   return std::ranges::any_of(profile.operations,
                              [](const ProfiledOperation& of) { return of.predicted > Seconds(0); });
@@ -108,7 +108,7 @@ std::string parts_table(const PlayedStep& a, const PlayedStep& b, const Style& s
   return table.render(style);
 }
 
-// Where one side was measured, only the whole step has parts on both.
+// If one side was measured, only the whole step can be compared, not its parts.
 std::string steps_table(const Timed& a, const Timed& b, const Style& style) {
   if (a.played && b.played) return parts_table(*a.played, *b.played, style);
   Table table({{"step", "", Align::left}, {"ms", ""}});

@@ -22,7 +22,7 @@ struct DiffOptions {
   Format format = Format::text;
 };
 
-// `job`: the scenario's, or what stands in for its groups.
+// `job` is the scenario's, or the one that stands in for its groups.
 ComparedAnswer compared(const Scenario& scenario, const PreparedJob& job, Candidate&& candidate) {
   const Estimate& estimate = candidate.estimate;
   ComparedAnswer answer;
@@ -59,7 +59,7 @@ Expected<NamedAnswer> answer_of(const std::filesystem::path& file) {
                      scenario.name, ""};
 }
 
-// Keys that `other` has and `stated` lacks, with what they are in the plan that was priced.
+// Adds keys that `other` has and `stated` lacks, with their values in the plan that was priced.
 void fill_in(const Json& other, const Json& priced, Json& stated) {
   for (const auto& [key, value] : other.items()) {
     if (!priced.contains(key)) continue;
@@ -71,7 +71,8 @@ void fill_in(const Json& other, const Json& priced, Json& stated) {
   }
 }
 
-// What one document says of its plan and the other leaves to follow from the rest may be the same.
+// A key that one document states and the other leaves to its default may have the same value in
+// both.
 void fill_in_plans(const NamedAnswer& a, const NamedAnswer& b, Json& before, Json& after) {
   if (a.groups || b.groups || !before.contains("plan") || !after.contains("plan")) return;
   const Json stated = before["plan"];

@@ -38,7 +38,8 @@ Expected<Candidate> candidate_of(const EstimateOptions& options, const Question&
   return best_candidate(options.file, question);
 }
 
-// Until the plan is priced nothing says how far it is; what would help takes most of the time.
+// Share of the progress bar for pricing the plan, which reports no progress itself; finding what
+// would help takes most of the time.
 constexpr double kPriced = 0.3;
 
 std::string text_of(const Question& question, const Candidate& candidate, Format format,

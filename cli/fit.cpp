@@ -41,7 +41,7 @@ Expected<std::vector<KernelTable>> read_tables(const std::vector<std::filesystem
   for (const std::filesystem::path& file : files) {
     auto table = read_kernel_table(file, check);
     if (!table) return tl::unexpected(std::move(table.error()));
-    // Its rows would count twice.
+    // The rows of a table given twice would count twice.
     const auto same = std::ranges::find(tables, table->digest, &KernelTable::digest);
     if (same != tables.end()) {
       return failure(table->file,
@@ -107,7 +107,7 @@ int run_fit(const FitOptions& options, const DeviceDocument& document,
                kDone);
 }
 
-// What the command line must be, beyond the options one by one; empty: it is.
+// Why the options do not go together; empty: they do.
 std::string misuse(const FitOptions& options) {
   const int wanted = static_cast<int>(!options.device.empty()) +
                      static_cast<int>(!options.stack.empty()) +

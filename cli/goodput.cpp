@@ -62,7 +62,7 @@ std::optional<RunReport> simulate(const Question& question, const Candidate& can
   return report;
 }
 
-// What is simulated: the job with its plan, the settings of its life.
+// What is simulated: the job, its plan and the settings of its life.
 struct LivedJob {
   Question question;
   Candidate candidate;

@@ -24,7 +24,8 @@
 namespace trainyard {
 namespace {
 
-// Parameters do not depend on it unless positions are learned, which no imported model has.
+// Parameters do not depend on the sequence length unless positions are learned, which no imported
+// model has.
 constexpr std::int64_t kAnySequence = 1;
 
 struct ImportOptions {

@@ -66,7 +66,7 @@ AddedTime::AddedTime(Seconds left) {
     stop_requested = true;
     return;
   }
-  constexpr Seconds kMost(1e9);  // beyond, the clock's own range would be left
+  constexpr Seconds kMost(1e9);  // more would leave the clock's range
   const auto most = std::chrono::duration<double>(std::min(left, kMost).value());
   clock_ = std::jthread([this, most](const std::stop_token& token) {
     std::unique_lock lock(mutex_);

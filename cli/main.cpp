@@ -14,8 +14,8 @@
 namespace trainyard {
 namespace {
 
-// The executor alone (TRAINYARD_ONLY) is taken to a bare machine: what it runs and what it
-// measures.
+// A build of the executor alone (TRAINYARD_ONLY), made for bare machines, has only the commands
+// that run and measure.
 void add_commands(CLI::App& app, Action& action) {
 #ifndef TRAINYARD_ONLY_EXECUTOR
   add_estimate(app, action);
@@ -37,8 +37,8 @@ void add_commands(CLI::App& app, Action& action) {
   add_calibrate(app, action);
 }
 
-// A word where a subcommand should stand: CLI11 says only that one is missing. Empty: there is
-// none.
+// The error for a word where a subcommand should stand, of which CLI11 only says that one is
+// missing; empty: there is no such word.
 std::string unknown_subcommand(const CLI::App& app) {
   const CLI::App* where = &app;
   while (!where->get_subcommands().empty()) where = where->get_subcommands().front();
@@ -50,8 +50,8 @@ std::string unknown_subcommand(const CLI::App& app) {
   return words.empty() || allowed.empty() ? "" : not_among(words.front(), allowed);
 }
 
-// Where stderr is closed the next file that is opened would take its number, and what is said would
-// be written into that.
+// Opens /dev/null as stderr if it is closed: otherwise the next file that is opened would take its
+// number, and messages would be written into that file.
 void keep_stderr_apart() {
   if (::fcntl(STDERR_FILENO, F_GETFD) != -1) return;
   const int nowhere = ::open("/dev/null", O_WRONLY);

@@ -54,14 +54,15 @@ struct PlanOptions {
   std::vector<std::string> pareto;  // two objectives; empty: none
   int confirm = 0;
 
-  // What was played is shown, all of it.
+  // Every plan that was simulated is shown.
   int shown() const { return std::max(top, confirm); }
   std::optional<Objective> second() const {
     return pareto.empty() ? std::nullopt : std::optional(kObjectives.at(pareto[1]));
   }
 };
 
-// Two objectives make a front, and only times have an interval and stragglers.
+// Checks that a front has two objectives, and that --robust is asked of times: only they have an
+// interval and stragglers.
 Expected<void> check_what_is_asked(const PlanOptions& options) {
   const std::string_view name = objective_name(options.objective);
   if (options.second() == options.objective) {
@@ -76,7 +77,7 @@ Expected<void> check_what_is_asked(const PlanOptions& options) {
   return {};
 }
 
-// What is minimised must be known.
+// Checks that the device states what the objective needs.
 Expected<void> check_objective(const PlanOptions& options, const std::string& where,
                                const Device& device) {
   const auto asks = [&options](Objective objective) {
@@ -91,7 +92,7 @@ Expected<void> check_objective(const PlanOptions& options, const std::string& wh
   return {};
 }
 
-// Of every group that a plan can use, for any of them may be at work.
+// The same for every group that a plan can use, because any of them may be used.
 Expected<void> check_objective_of_groups(const PlanOptions& options, const Scenario& scenario) {
   const UnlikeCluster& cluster = *scenario.unlike;
   const std::vector<std::size_t> idle = groups_without_precision(scenario);
@@ -105,7 +106,7 @@ Expected<void> check_objective_of_groups(const PlanOptions& options, const Scena
   return {};
 }
 
-// Options that are about the one plan of one size.
+// Refuses options that need a single size.
 Expected<void> check_options_of_sizes(const PlanOptions& options) {
   const std::pair<std::string_view, bool> given[] = {{"--top", options.top_is_given},
                                                      {"--out", !options.out.empty()},
@@ -135,7 +136,8 @@ Expected<void> check_of_groups(const PlanOptions& options, const Scenario& scena
   return check_objective_of_groups(options, scenario);
 }
 
-// Who asks for a deadline asks for the fastest plan of each size, which is the cheapest one, too.
+// Refuses objectives that prefer slower plans where there is a deadline, which asks for the fastest
+// plan of each size; that is the cheapest one, too.
 Expected<void> check_deadline(const PlanOptions& options, const CapacitySpace& sizes) {
   const Objective objective = options.objective;
   const bool slower = objective == Objective::memory || objective == Objective::energy;
@@ -145,7 +147,7 @@ Expected<void> check_deadline(const PlanOptions& options, const CapacitySpace& s
                                             objective_name(objective)));
 }
 
-// Layers that are not the network's leave nothing to search.
+// Refuses layers that do not add up to the network's: nothing would be left to search.
 Expected<void> check_layers(const std::string& where, const std::vector<int>& layers,
                             const Scenario& scenario) {
   const auto all = std::accumulate(layers.begin(), layers.end(), std::int64_t{0});
@@ -185,7 +187,7 @@ SearchOptions planner_options(const PlanOptions& options, const Scenario& scenar
   return result;
 }
 
-// What holds of the plans that are asked for and was pinned in vain.
+// Notes on the plan found, such as pinned keys that have no effect.
 std::vector<std::string> notes_on_pinned(const Job& job, const std::vector<PinnedKey>& pinned,
                                          const Candidate& found) {
   SearchOptions asked;
@@ -202,7 +204,7 @@ Explained explain(const Question& question, SearchOptions options, std::vector<P
   options.space = keys;
   options.base.layers_per_stage = keys.layers_per_stage;
   options.top = 1;
-  // A schedule is one of a pipeline.
+  // A pinned schedule asks for a pipeline.
   const Job& job = question.job.job;
   const bool of_pipeline = std::ranges::find(pinned, "schedule", &PinnedKey::key) != pinned.end() &&
                            keys.pipeline_parallel.empty() && job.cluster.devices() > 1;
@@ -229,7 +231,7 @@ Explained explain(const Question& question, SearchOptions options, std::vector<P
   return explained;
 }
 
-// Of what is added to the search: until Ctrl-C or the end of the time limit of all.
+// Options of what is added to the search: it runs until Ctrl-C or the end of the whole time limit.
 SearchOptions added_options(const PlanOptions& options, const Scenario& scenario) {
   SearchOptions added = planner_options(options, scenario);
   added.time_limit = Seconds(0);
@@ -237,7 +239,7 @@ SearchOptions added_options(const PlanOptions& options, const Scenario& scenario
   return added;
 }
 
-// Nothing after a search that was stopped: its time is over.
+// The improved plan; nothing after a search that was stopped, whose time is over.
 std::optional<Improvement> improvement_of(const PlanOptions& options, const Question& question,
                                           const SearchResult& result) {
   if (!result.optimal) return std::nullopt;
@@ -248,7 +250,7 @@ std::optional<Improvement> improvement_of(const PlanOptions& options, const Ques
                  result.to_deal);
 }
 
-// The best plans played; a plan that cannot be lowered says why.
+// Simulates the best plans; a plan that cannot be lowered says why.
 void confirm_by_simulation(const Question& question, const SearchOptions& options, int count,
                            SearchResult& result) {
   Progress progress("simulating");
@@ -289,7 +291,7 @@ std::vector<PlanBaseline> baselines_of(const Question& question, const PlanReque
           priced(kPlainFsdp, [&] { return data_parallel_only(job, 3, base, evaluate); })};
 }
 
-// Everything that people want to know beside the plans themselves.
+// Adds baselines, notes and the answer to --explain.
 void add_findings(const PlanOptions& options, const Question& question, const SearchResult& result,
                   const std::vector<PinnedKey>& pinned, PlanFindings& findings) {
   const SearchOptions planner = planner_options(options, question.scenario);
@@ -309,7 +311,7 @@ PlanOrder order_of(const PlanOptions& options, const Scenario& scenario) {
   return {options.objective, options.second(), planner_options(options, scenario).valuation};
 }
 
-// Of the plans that were kept for the improvement those that are asked for.
+// Drops plans that were kept for the improvement but are not shown.
 void keep_shown(const PlanOptions& options, SearchResult& result) {
   for (std::vector<Candidate>* plans : {&result.plans, &result.closest}) {
     const auto shown = std::min(plans->size(), static_cast<std::size_t>(options.shown()));
@@ -323,8 +325,8 @@ Expected<void> write_plan(const PlanOptions& options, const Plan& plan) {
   });
 }
 
-// What was found is kept at once, before hours may go into more; not where that would stay beside
-// what comes after it, as in a pipe.
+// Writes the best plan at once, before hours may go into improving it. Not to a pipe or the like,
+// where it would stay in front of what is written later.
 Expected<void> write_first(const PlanOptions& options, const SearchResult& result) {
   std::error_code ignored;
   const auto kind = std::filesystem::status(options.out, ignored).type();
@@ -334,14 +336,14 @@ Expected<void> write_first(const PlanOptions& options, const SearchResult& resul
   return write_plan(options, result.plans.front().plan);
 }
 
-// As played, where it was.
+// Whether the first plan fits, by its simulation where there is one.
 bool list_fits(const SearchResult& result) {
   return !result.plans.empty() && best_known(result.plans.front()).feasible;
 }
 
-// The improved plan, which is better than all of the list; but what was played and fits is not
-// overtaken by what was not, nor what the stack runs by what it is not known to run. Where nothing
-// of the list fits, nothing was played.
+// Writes the best plan: the improved one, which beats the whole list. But a plan that was simulated
+// and fits is preferred to one that was not, and a plan that the stack runs to one that it may not
+// run. Where nothing in the list fits, nothing was simulated.
 Expected<void> write_best(const PlanOptions& options, const Question& question,
                           const SearchResult& result, PlanFindings& findings) {
   const bool played = options.confirm > 0 && list_fits(result);
@@ -353,7 +355,7 @@ Expected<void> write_best(const PlanOptions& options, const Question& question,
                     improved ? findings.improvement->candidate.plan : result.plans.front().plan);
 }
 
-// Of options that have nothing to work on where no plan of the list fits.
+// Notes on options without effect, because no plan of the list fits.
 std::vector<PlanNote> notes_on_options(const PlanOptions& options, const SearchResult& result,
                                        const PlanFindings& findings) {
   std::vector<PlanNote> notes;
@@ -414,7 +416,7 @@ int print_answer(const PlanOptions& options, const Question& question, SearchRes
   return print(plan_report(question, answer, style_for(stdout)), status);
 }
 
-// No plan is legal: one line; in JSON the document of any answer besides.
+// Prints one line that no plan is legal; in JSON also the usual document.
 int print_none_legal(const PlanOptions& options, const Question& question,
                      const SearchOptions& planner, const SearchResult& result) {
   const std::string why = none_is_legal(question.job, planner.space, planner.base);
@@ -426,7 +428,7 @@ int print_none_legal(const PlanOptions& options, const Question& question,
                kAnswerIsNo);
 }
 
-// Of a robust plan's memory too the high end must fit.
+// Reduces the memory that plans may use: for --robust the high end of its interval must fit too.
 Question with_room(Question question) {
   Job& job = question.scenario.job;
   job.cluster.memory_share = robust_memory_share(job.training.stack);
@@ -478,7 +480,7 @@ int run(const PlanOptions& options) {
     return answer_for_sizes(options.file, *question, planner, options.format);
   }
   SearchResult result = run_search(*question, with_kept_for_improvement(planner));
-  // There is an answer: from here on Ctrl-C cuts short only what is added to it.
+  // There is an answer now: Ctrl-C only cuts short what is added to it.
   const InterruptGuard guard;
   std::optional<AddedTime> added;
   if (options.time_limit > 0) added.emplace(Seconds(options.time_limit) - elapsed());

@@ -36,7 +36,7 @@ Expected<Program> program_of(const ProgramOptions& options, const Question& ques
   });
 }
 
-// CLI11 takes "" for 0, and does not say what is allowed.
+// Checks a rank number: CLI11 would take "" for 0, and does not say what is allowed.
 std::string names_a_rank(const std::string& text) {
   std::int64_t number = 0;
   const char* end = text.data() + text.size();

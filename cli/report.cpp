@@ -52,7 +52,7 @@ CsvRow row_of_point(const Sweep& sweep, const ReportedPoint& point) {
   return cells;
 }
 
-// A row at a time: a file of a million points does not fit the memory of everyone.
+// Writes row by row: a million points do not fit into every machine's memory.
 Expected<void> write_csv(SweepReport& report, OutputFile& out) {
   bool first = true;
   return report.results().each({}, [&](const PointRow& row) {
@@ -84,7 +84,7 @@ int run(const ReportOptions& options) {
   auto out = OutputFile::open(options.out);
   if (!out) return fail(out.error(), kMachineFailed);
   if (const auto written = write(**report, options.format, *out); !written) {
-    return fail({options.results.string(), written.error().message});  // it cannot be read
+    return fail({options.results.string(), written.error().message});  // the results cannot be read
   }
   const auto finished = out->finish();
   return finished ? kDone : fail(finished.error(), kMachineFailed);

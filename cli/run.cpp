@@ -40,7 +40,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kMostSeed = 9'000'000'000'000'000;  // that a profile holds
+constexpr std::uint64_t kMostSeed = 9'000'000'000'000'000;  // largest that a profile holds
 
 struct RunOptions {
   fs::path file;
@@ -50,15 +50,15 @@ struct RunOptions {
   double timeout = 60;  // s
   std::uint64_t seed = 0;
   bool scale_down = false, alone = false;
-  std::string scaled_down;  // what that changed
+  std::string scaled_down;  // what --scale-down changed
   bool watch = false;
-  int rank = 0;                         // that runs alone
+  int rank = 0;                         // the rank that runs alone
   std::optional<double> learning_rate;  // none: the optimizer's own
   fs::path profile;                     // empty: none is written
   fs::path trace;                       // empty: none is written
   fs::path tokens;                      // empty: by the seed
   Format format = Format::text;
-  std::vector<std::string> arguments;  // of a rank process
+  std::vector<std::string> arguments;  // command line of a rank process
 };
 
 Descent descent_of(const Training& training, std::optional<double> learning_rate) {
@@ -69,7 +69,7 @@ Descent descent_of(const Training& training, std::optional<double> learning_rate
   return descent;
 }
 
-// The question of the smaller run, where that is asked for.
+// The question of the scaled-down run.
 Expected<Question> scaled_down(RunOptions& options, const Question& question, const Plan& plan) {
   auto smaller = scale_down(question.job.job, request_of(plan), plan, options.ranks);
   if (!smaller) return tl::unexpected(smaller.error());
@@ -88,7 +88,7 @@ Expected<Question> scaled_down(RunOptions& options, const Question& question, co
   return out;
 }
 
-// Replaces the question by the smaller one, and finds the plan.
+// Finds the plan; if a smaller run is asked for, replaces the question by that of the smaller run.
 Expected<Plan> plan_for(RunOptions& options, Question& question) {
   auto plan = plan_of(options.file, question);
   if (!plan || !options.scale_down || options.ranks == 0) return plan;
@@ -113,7 +113,7 @@ Expected<void> check_ranks(const RunOptions& options, int ranks) {
                                                    : ": no more can run it"));
 }
 
-// What the steps look at of a file, targets included.
+// Tokens of a file that the steps read, targets included.
 std::int64_t tokens_of(const Job& job, const RunPlan& plan) {
   const Training& training = job.training;
   return plan.all_steps() * training.global_batch * training.sequence_length + 1 +
@@ -144,8 +144,8 @@ Expected<Setting> setting_of(RunOptions& options, Question& question) {
 
 // ---- Memory ------------------------------------------------------------------------------------
 
-// What `ranks` ranks of this machine hold from the first step to the last, where they are those
-// that hold least: less than they will take.
+// The least that `ranks` ranks of this machine hold from the first step to the last (weights,
+// gradients, optimizer states), if they are the ranks that hold least.
 Bytes states_of(const RunOptions& options, const Question& question, const Setting& setting,
                 int ranks) {
   const Training& training = question.job.job.training;
@@ -178,8 +178,8 @@ std::string_view advice(const RunOptions& options, const Plan& plan) {
   return "--scale-down derives a smaller run, --alone runs one rank";
 }
 
-// Before a rank takes any: a machine without memory ends processes that have nothing to do with it.
-// `ranks`: of this machine.
+// Checks before any rank allocates memory: a machine that runs out of it kills processes that have
+// nothing to do with the run. `ranks`: number of ranks on this machine.
 Expected<void> check_memory(const RunOptions& options, const Question& question,
                             const Setting& setting, int ranks) {
   if (options.backend == BackendKind::cuda) return {};  // each allocation is checked there
@@ -194,7 +194,7 @@ Expected<void> check_memory(const RunOptions& options, const Question& question,
 
 // ---- Of a rank -----------------------------------------------------------------------------
 
-// Where the profile of a rank goes that ends before the others.
+// File for the profile of a rank that ends before the others.
 fs::path rank_file(const fs::path& file, int rank) {
   fs::path own = file;
   own.replace_extension(fmt::format(".rank-{}{}", rank, file.extension().string()));
@@ -219,7 +219,7 @@ void save_rank(const RunOptions& options, const Question& question, const Settin
   boards.emplace_back(*std::move(copy));
   Profile profile = profile_with(options, question, setting, boards);
   profile.failure = why;
-  // Nobody is left to tell that it cannot be written.
+  // An error is ignored: nobody is left to tell.
   (void)write_file(rank_file(options.profile, board.head().rank), profile_document(profile));
 }
 
@@ -253,7 +253,7 @@ int run_rank_process(const RunOptions& options, const Question& question, const 
 
 // ---- Of the supervisor -------------------------------------------------------------------------
 
-// Of weights that differ: what may have made them so without a wrong program.
+// A hint on what may make weights differ although the program is right.
 std::string near_ties(const RunOptions& options, const Setting& setting) {
   const bool chosen = setting.model.experts > setting.model.experts_per_token;
   if (!chosen || options.plan.all_steps() == 1) return "";
@@ -262,7 +262,7 @@ std::string near_ties(const RunOptions& options, const Setting& setting) {
          "from a wrong program.\n";
 }
 
-// Whether a run that is to be verified ended before all was compared.
+// Whether a run with --verify ended before everything was compared.
 bool is_unverified(const RunOptions& options, const BoardHead& head) {
   return options.plan.verify && head.state != RankState::done;
 }
@@ -323,7 +323,8 @@ std::string printed(const Profile& profile, Format format, const std::string& ch
   return run_report(profile, style_for(stdout)) + checked;
 }
 
-// What the first rank found: whether it differs from one rank, or was not compared to its end.
+// The exit status by what the first rank found: numbers that differ, or a comparison that did not
+// end.
 int status_of(const RunOptions& options, const std::optional<Board>& first) {
   if (!first) return kDone;
   if (first->head().differ > 0) return kAnswerIsNo;
@@ -377,7 +378,8 @@ int supervise(const RunOptions& options, const Question& question, const Setting
                 launched->interrupted);
 }
 
-// CLI11's ranges let "nan" through. What no double holds leaves the rate as it was.
+// Checks a learning rate: CLI11's ranges let "nan" through. from_chars leaves `rate` unchanged
+// where no double holds the number.
 std::string learning_rate(const std::string& text) {
   double rate = 0;
   const char* end = text.data() + text.size();
@@ -386,12 +388,12 @@ std::string learning_rate(const std::string& text) {
   return fmt::format("found \"{}\", allowed a number from 0 to {}", text, kMostLearningRate);
 }
 
-// A relative name that begins with a dash would be taken for an option.
+// A file as an argument: a relative name that begins with a dash would be taken for an option.
 std::string as_argument(const fs::path& file) {
   return (file.is_relative() ? "." / file : file).string();
 }
 
-// The command line again, for a process that is to be a rank.
+// The command line for a rank process.
 std::vector<std::string> rank_arguments(const RunOptions& options) {
   std::error_code error;
   std::vector<std::string> list = {fs::read_symlink("/proc/self/exe", error).string(),
@@ -419,7 +421,7 @@ std::vector<std::string> rank_arguments(const RunOptions& options) {
   return list;
 }
 
-// As it is given where it has no canonical path, as a pipe that /dev/stdout stands for.
+// The canonical path, or the given one where there is none (/dev/stdout that is a pipe).
 fs::path canonical_or_given(const fs::path& file) {
   std::error_code none;
   const fs::path canonical = fs::weakly_canonical(file, none);
@@ -439,8 +441,8 @@ Expected<void> check_outputs(const RunOptions& options) {
                                              options.profile.string()));
 }
 
-// A launcher that has started one process has not started a plan of several ranks: its variables
-// stay in shells that it starts.
+// Whether a launcher's variables are left over: it started one process, not the plan's ranks, and
+// its variables stay in shells that it starts.
 bool is_leftover(const Started& started, const RunOptions& options, const Plan& plan) {
   return !started.folder && started.launcher.ranks == 1 && !options.alone && plan.devices() > 1;
 }

@@ -43,7 +43,7 @@ std::string text_of(const Question& question, const Plan& plan, const StepSimula
   return simulation_report(question, plan, simulation, style_for(stdout));
 }
 
-// One sentence where the fullest stage does not fit.
+// The error where the fullest stage does not fit.
 Expected<void> check_memory(const Question& question, const Plan& plan,
                             const StepSimulation& simulation) {
   const Estimate found = as_estimate(question.job, plan, simulation);
@@ -76,7 +76,7 @@ int run(const SimulateOptions& options) {
   const auto simulation = simulate(question->job, *plan, step);
   if (!simulation) return fail(in_file(options.file, simulation.error()));
   if (!options.trace.empty()) {
-    const InterruptGuard guard;  // what was written so far is taken away
+    const InterruptGuard guard;  // after Ctrl-C a file written in part is removed
     const auto written = write_trace(options.trace, *simulation, was_interrupted);
     if (!written) return fail(written.error(), was_interrupted() ? kInterrupted : kMachineFailed);
   }

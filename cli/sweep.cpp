@@ -27,7 +27,7 @@ struct SweepCommand {
   Format format = Format::text;
 };
 
-// Threads of this process, or processes of their own.
+// Answers the points on threads of this process, or in the processes `ranks`.
 Expected<SweepOutcome> answer(const Sweep& sweep, SweepStore& store, WorkerPool* ranks,
                               int workers) {
   const InterruptGuard guard;
@@ -60,7 +60,8 @@ std::string text_of(const SweepSummary& summary, Format format) {
   return sweep_report(summary, style_for(stdout));
 }
 
-// Runs have the machine to themselves, one after the other.
+// The number of workers; points that are run on the hardware get the machine to themselves, one by
+// one.
 Expected<int> workers_of(const SweepCommand& options, const Sweep& sweep,
                          const Launcher& launcher) {
   const bool measures = sweep.document.evaluate == Evaluation::run;
@@ -73,7 +74,8 @@ Expected<int> workers_of(const SweepCommand& options, const Sweep& sweep,
                  "time; allowed: neither --threads nor --ranks nor mpirun");
 }
 
-// Workers are started before the result file is opened: they hold nothing of it.
+// Starts worker processes. Call it before the result file is opened, so that they do not inherit
+// it.
 Expected<std::optional<WorkerPool>> start_ranks(const SweepCommand& options, const Sweep& sweep) {
   if (options.ranks == 0) return std::optional<WorkerPool>();
   return start_worker_processes(sweep, options.ranks).map([](WorkerPool pool) {
@@ -93,7 +95,7 @@ int run(const SweepCommand& options, const Sweep& sweep, std::optional<WorkerPoo
   return print(text_of(*summary, options.format), outcome->complete() ? kDone : kInterrupted);
 }
 
-// As one of the processes of a launcher.
+// Runs as one of the processes that a launcher has started.
 int run_launched(const SweepCommand& options, const Sweep& sweep, int processes) {
   if (options.ranks > 0) {
     return fail({"command line",
@@ -111,7 +113,7 @@ int run_launched(const SweepCommand& options, const Sweep& sweep, int processes)
 int run(const SweepCommand& options) {
   const auto launcher = launcher_in_environment();
   if (!launcher) return fail(launcher.error());
-  const bool first = launcher->rank == 0;  // who speaks for all
+  const bool first = launcher->rank == 0;  // reports for all
   if (const auto error = not_by_mpi(*launcher)) return first ? fail(*error) : kBadInput;
   const auto sweep = read_sweep(options.file);
   if (!sweep) return first ? fail(sweep.error()) : kBadInput;

@@ -32,7 +32,7 @@ struct SizeColumn {
   std::string_view head;
   Align align;
   std::string (*cell)(const Job& job);
-  bool is_always_shown = false;  // else only where it varies
+  bool is_always_shown = false;  // otherwise shown only where it varies
 };
 constexpr SizeColumn kSizeColumns[] = {
     {"model", Align::left, [](const Job& job) { return job.model.name; }},
@@ -41,7 +41,7 @@ constexpr SizeColumn kSizeColumns[] = {
     {"devices", Align::right, [](const Job& job) { return count(job.cluster.devices()); }, true},
 };
 
-// What tells the rows of these points apart.
+// Columns that tell the points apart.
 std::vector<PlanColumn> labels_of(const Points& points, const std::vector<SizeColumn>& sizes) {
   std::vector<PlanColumn> labels;
   labels.reserve(sizes.size());
@@ -78,7 +78,7 @@ std::string run_cost_cell(const CapacityPoint& point) {
   return point.run_cost ? short_scale(point.run_cost->value()) : "–";
 }
 
-// Of the best plan; "–" where there is none.
+// A result of a size's best plan; "–": there is none.
 struct SizeResult {
   Column column;
   std::string (*cell)(const Candidate& best);
@@ -97,14 +97,15 @@ const SizeResult kSizeResults[] = {
        return fmt::format("{:.1f}", best.estimate.peak_memory.value() / kGiB);
      }}};
 
-// "–" where nobody knows: what a stopped search did not find may be in time.
+// Whether a size meets the deadline; "–": unknown, for a stopped search may have missed a faster
+// plan.
 std::string in_time_cell(const CapacityPoint& point, Seconds deadline) {
   if (point.in_time) return "yes";
   const bool may_be = !point.optimal && (!point.run || *point.run * (1 - point.gap) <= deadline);
   return may_be ? "–" : "no";
 }
 
-// Whether that is the best there is.
+// Whether the plan is the best, or the search was stopped.
 std::string verdict_of(const CapacityPoint& point, const Style& style) {
   if (point.optimal) return point.best ? "" : style.bad("no plan fits");
   if (!point.best) return style.bad("stopped: none found");
@@ -148,7 +149,7 @@ std::string table_of(const Points& points, std::optional<Seconds> deadline, cons
   return page_wide(std::move(columns), style);
 }
 
-// What the plans of these rows are, of those that have one.
+// The table of the plans' choices, for the sizes that have a plan.
 std::string choices_of(const Points& points, const Style& style) {
   Points fitting;
   std::ranges::copy_if(points, std::back_inserter(fitting),
@@ -170,12 +171,12 @@ std::string size_words(const CapacityPoint& point) {
 
 bool is_stopped(const CapacityPoint& point) { return !point.optimal; }
 
-// What a "no" is worth.
+// Qualifies a "no" where searches were stopped.
 std::string_view as_far_as_searched(const Points& points) {
   return std::ranges::any_of(points, is_stopped) ? ", as far as they were searched" : "";
 }
 
-// The searches that ended early, and what they leave open.
+// Names the searches that ended early, and what they leave open.
 std::string stopped_words(const Points& points) {
   const auto stopped = std::ranges::count_if(points, is_stopped);
   if (stopped == 0) return "";
@@ -277,7 +278,7 @@ std::string csv_of(const Question& question, const Points& points, const PlanOrd
   return csv_text(rows);
 }
 
-// An answer that is open is no "no"; with nothing found it is none at all.
+// The exit status. An answer left open is not a "no"; with nothing found it is no answer at all.
 int status_of(const Points& points, const CapacitySpace& sizes) {
   const bool open = was_interrupted() || std::ranges::any_of(points, is_stopped);
   const bool fits = largest_model(points, Wanted::fits) != nullptr;

@@ -51,7 +51,7 @@ Expected<PinnedKey> parse_pinned_key(std::string_view text) {
       .map([&](const PlannerKeys&) { return std::move(pinned); });
 }
 
-// Up to the first comma that is in no list and no object.
+// Position of the first comma outside lists and objects; the end if there is none.
 std::size_t end_of_key(std::string_view text) {
   int open = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {

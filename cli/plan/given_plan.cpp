@@ -10,8 +10,8 @@
 namespace trainyard {
 namespace {
 
-// What a search that does not vary it takes from the plan. Of other keys every value is searched,
-// or what follows from the degrees.
+// Keys that a search takes from the given plan if it does not vary them. The values of other keys
+// are searched, or follow from the degrees.
 constexpr std::array<std::string_view, 8> kTaken = {
     "sequence_parallel", "offload",         "rank_order",     "collective",
     "overlap",           "capacity_factor", "load_imbalance", "optimizer_barrier"};

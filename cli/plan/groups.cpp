@@ -22,7 +22,7 @@
 namespace trainyard {
 namespace {
 
-// `work` with the options of a search that shows its progress and ends when `flag` is set.
+// Runs `work` with search options that show progress and stop when `flag` is set.
 template <typename Work>
 auto with_progress(std::string what, const std::atomic<bool>* flag, GroupSearchOptions options,
                    const Work& work) {
@@ -66,7 +66,7 @@ Expected<void> write_best(const std::filesystem::path& file, const GroupAnswerOp
       .and_then([&](const std::string& text) { return write_file(options.out, text); });
 }
 
-// Of a front, as many as look different: `alike` counts the others.
+// The plans of a front that look different; `alike` counts the others.
 std::vector<GroupedPlan> distinct_plans(const std::vector<GroupedPlan>& front, std::size_t& alike) {
   constexpr double kGain = 0.01;
   std::vector<GroupedPlan> distinct;
@@ -79,7 +79,7 @@ std::vector<GroupedPlan> distinct_plans(const std::vector<GroupedPlan>& front, s
   return distinct;
 }
 
-// Of a front every plan, else the best few.
+// The plans to show: of a front every plan, else the best few.
 std::vector<GroupedPlan> shown_plans(const std::vector<GroupedPlan>& plans,
                                      const GroupAnswerOptions& options, std::size_t& alike) {
   if (options.second) {
@@ -99,8 +99,8 @@ GroupedPlanBaseline baseline_of(const Scenario& scenario, GroupedBaseline&& foun
   return {name, *std::move(plan), std::move(reason)};
 }
 
-// What more searches tell beside an answer that is there. Nothing after a search that was stopped:
-// its time is over.
+// Adds the results of further searches to an answer; none after a search that was stopped, whose
+// time is over.
 void add_searches(const Scenario& scenario, const GroupSearchOptions& asked,
                   const std::vector<GroupedPlan>& plans, GroupAnswer& answer) {
   const GroupedJob job = grouped_job(scenario);
@@ -126,8 +126,8 @@ void add_searches(const Scenario& scenario, const GroupSearchOptions& asked,
   }
 }
 
-// Of a space that has no legal plan of any way, as of one cluster: what a group alone is refused
-// for.
+// Why no way to use the groups has a legal plan: what a group alone is refused for. Nothing: a plan
+// is legal, or the search was not complete.
 std::optional<Error> why_none_of_groups(const GroupedJob& job, const GroupSearchOptions& asked,
                                         const GroupedPlans& found) {
   const auto left_out_alone = std::ranges::count(found.left_out, GroupUse::alone, &LeftOutWay::use);
@@ -143,7 +143,7 @@ std::optional<Error> why_none_of_groups(const GroupedJob& job, const GroupSearch
   return std::nullopt;
 }
 
-// One line for people; programs have the document of any answer besides.
+// Prints one line for people; in JSON and CSV also the usual document.
 int print_none_legal(const std::filesystem::path& file, const Scenario& scenario, const Error& why,
                      Format format, GroupAnswer& answer) {
   const std::string line = none_is_legal(why);
@@ -156,7 +156,7 @@ int print_none_legal(const std::filesystem::path& file, const Scenario& scenario
   return print(groups_json(scenario, {}, answer.found, answer.findings), kAnswerIsNo);
 }
 
-// Until Ctrl-C or the end of the time limit of all.
+// Adds findings until Ctrl-C or the end of the whole time limit.
 void add_findings(const Scenario& scenario, const GroupAnswerOptions& options,
                   const std::vector<GroupedPlan>& plans, GroupAnswer& answer) {
   const InterruptGuard guard;

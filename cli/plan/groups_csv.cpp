@@ -20,9 +20,10 @@ std::string csv_carbon(const Scenario& scenario, const GroupedPlan& plan) {
   return csv_number(plan.energy_per_step->value() * *scenario.carbon_intensity);
 }
 
-// What robust values are of: the step as it is, and what it is multiplied by in them.
+// The robust step time: the step time, times the factor by which robustness raises the value that
+// plans are ordered by.
 std::string csv_robust(const GroupedPlan& plan, const GroupedPlans& found) {
-  const bool by_second = found.objective == Objective::memory;  // which no time changes
+  const bool by_second = found.objective == Objective::memory;  // memory does not depend on time
   const Objective objective = by_second ? *found.second : found.objective;
   double plain = plan.step_time.value();
   if (objective == Objective::cost) plain = plan.cost_per_step->value();
@@ -37,7 +38,7 @@ struct Asked {
   bool robust = false;
 };
 
-// What was asked of the search and how far it came. `plan`: null of a group that stands idle.
+// Adds what the search was asked and how far it came. `plan`: null for a group that stands idle.
 void add_search(const Asked& asked, const GroupedPlan* plan, CsvRow& row) {
   const GroupedPlans& found = asked.found;
   row.emplace_back("objective", objective_name(found.objective));
@@ -53,7 +54,7 @@ void add_plan(const GroupedPlan& plan, CsvRow& row) {
   for (auto& field : plan_fields(shown_plan(plan))) row.push_back(std::move(field));
 }
 
-// A group that no plan can use: no figures.
+// The row of a group that no plan can use, without figures.
 CsvRow idle_row(const Scenario& scenario, std::size_t group) {
   CsvRow row = {{"name", scenario.name},
                 {"use", "left out"},
@@ -76,7 +77,7 @@ CsvRow idle_row(const Scenario& scenario, std::size_t group) {
   return row;
 }
 
-// `asked`: null of a plan that no search found.
+// `asked`: null for a plan that no search found.
 std::string csv_of(const Scenario& scenario, const std::vector<GroupedPlan>& plans,
                    const Asked* asked) {
   std::vector<CsvRow> rows;

@@ -36,7 +36,7 @@ std::string lost_words(const GroupedPlan& plan, const GroupedPlan& best, Objecti
                      is_better ? "lower" : "higher");
 }
 
-// Of a front none lost to another.
+// A plan in words. Plans of a front are not compared: none lost to another.
 std::string plan_words(const GroupedPlan& plan, const GroupedPlan& best,
                        const GroupedPlans& found) {
   std::string words = plan_line(shown_plan(plan)) + ".";
@@ -48,7 +48,7 @@ std::string plan_words(const GroupedPlan& plan, const GroupedPlan& best,
   return words;
 }
 
-// How much lower the best may be, at most.
+// By how much the best value may be lower, at most.
 std::string gap_words(const GroupedPlans& found) {
   if (found.objective == Objective::step_time) {
     return fmt::format(": the best step may be up to {} % lower.", percent(gap_of(found)));
@@ -58,7 +58,8 @@ std::string gap_words(const GroupedPlans& found) {
   return fmt::format(". The best {} may be up to {} % lower.", value, percent(gap_of(found)));
 }
 
-// What a search of one cluster varies and the ways that deal the work out do not.
+// The dimensions that a search of one cluster varies, but pipelines and replicas over several
+// groups do not.
 std::string not_varied_words() {
   std::vector<std::string> fixed;
   for (const auto& [key, value] : only_values(GroupUse::replicas)) {
@@ -89,7 +90,7 @@ std::string_view way_words(GroupUse use) {
                                    : "replicas on several groups";
 }
 
-// Of the ways that nothing is left of, why; and what does not allow them.
+// Why ways to use the groups have no plan; `by` ends a way's reason with what rules it out.
 std::vector<std::string> reasons_of(const Scenario& scenario, const GroupedPlans& found,
                                     std::string_view by) {
   const std::vector<std::size_t> idle = groups_without_precision(scenario);
@@ -110,8 +111,8 @@ std::string ways_left_out(const Scenario& scenario, const GroupedPlans& found, c
   return text;
 }
 
-// The best plan with the pinned keys beside the best of all, or why there is none. `winner`: null
-// where nothing fits, which may be the same with the keys.
+// Compares the best plan with the pinned keys to the best of all, or says why there is none.
+// `winner`: null where no plan fits, which may be so with the keys too.
 std::string explained_words(const Scenario& scenario, const GroupedExplained& explained,
                             const GroupedPlan* winner) {
   const GroupedPlans& found = explained.found;
@@ -168,7 +169,7 @@ std::string explained_paragraph(const Scenario& scenario,
                    style);
 }
 
-// Of the groups that no plan can use, why.
+// Why no plan can use some groups.
 std::string left_out(const Scenario& scenario) {
   std::vector<std::string_view> devices;
   for (const std::size_t g : groups_without_precision(scenario)) {
@@ -180,7 +181,7 @@ std::string left_out(const Scenario& scenario) {
                      fmt::join(devices, ", "), scenario.job.training.precision.name);
 }
 
-// One group alone is written as a cluster of its own.
+// What was written to the file; a group alone is written as a cluster of its own.
 std::string written_words(const Scenario& scenario, const GroupedPlan& plan,
                           const std::string& file) {
   if (plan.use != GroupUse::alone) return fmt::format("{}: plan 1.", file);
@@ -205,7 +206,7 @@ std::vector<Objective> objectives_of(const GroupedPlans& found) {
   return objectives;
 }
 
-// The closest of each way, and what would let a plan fit.
+// The closest plan of each way to use the groups, and what would let a plan fit.
 std::string nothing_fits(const Scenario& scenario, const GroupAnswer& answer, const Style& style) {
   std::string text =
       style.bad("no plan fits") + ", neither through several groups nor on one of them\n";
@@ -220,7 +221,7 @@ std::string nothing_fits(const Scenario& scenario, const GroupAnswer& answer, co
   return text;
 }
 
-// Beside the winner, if any.
+// A baseline, compared with the winner if there is one.
 std::string baseline_words(const GroupedPlans& found, const GroupedPlan* winner,
                            const GroupedPlanBaseline& baseline) {
   if (!baseline.plan) return baseline.reason + ".";
@@ -257,7 +258,7 @@ std::string marginal_words(const Scenario& scenario, const GroupAnswer& answer) 
       objective_words(answer.found.objective), fmt::join(words, ", "));
 }
 
-// What stands behind the plans, or behind what is said where there is none.
+// The paragraphs that follow the plans, or the message that none fits.
 std::string findings_text(const Scenario& scenario, const GroupAnswer& answer, const Style& style) {
   const GroupedFindings& findings = answer.findings;
   const GroupedPlan* winner = answer.plans.empty() ? nullptr : answer.plans.data();

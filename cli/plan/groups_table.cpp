@@ -36,7 +36,7 @@ std::optional<Column> value_column(Objective objective, bool robust) {
   return std::nullopt;
 }
 
-// In the unit of the column.
+// A value in the unit of its column.
 std::string value_cell(Objective objective, const GroupedPlan& plan, double value) {
   constexpr double kJoulesAKilowattHour = 3.6e6;
   if (objective == Objective::step_time) return fmt::format("{:.3f}", value);
@@ -52,7 +52,8 @@ std::vector<Column> figure_columns(const GroupValues& values) {
   for (const Objective objective : values.objectives) {
     if (const auto value = value_column(objective, values.robust)) columns.push_back(*value);
   }
-  // Which follows the step, and would make a row too long beside others.
+  // Tokens per second follow from the step time, and would make the row too long beside other
+  // columns.
   if (columns.empty()) columns.push_back({"tokens", "/s"});
   return columns;
 }

@@ -74,7 +74,7 @@ std::string lost_words(const Candidate& winner, const Candidate& other, const Cl
                      difference_words(found.differences));
 }
 
-// What is ordered by something else than the step time, by that.
+// The differences in the objectives other than step time.
 std::string beside_words(const Question& question, const PlanOrder& order, const Candidate& winner,
                          const Candidate& other) {
   std::string words;
@@ -98,7 +98,7 @@ std::string runner_up_words(const Question& question, const PlanOrder& order,
                      beside_words(question, order, winner, other));
 }
 
-// Faster than what is proved to be the fastest.
+// Whether a baseline is faster than the proven optimum, so that it lies outside the search space.
 bool is_outside(const PlanAnswer& answer, const Candidate& winner, const Candidate& baseline) {
   const PlanOrder& order = answer.order;
   const bool by_time =
@@ -137,7 +137,7 @@ std::string way_out_words(const WayOut& way) {
                      device_hours_words(way.device_seconds_per_token));
 }
 
-// What the simulation of a plan says beside its estimate.
+// The simulated step of a plan, beside its estimate.
 std::string confirmation_words(const Candidate& candidate, const Cluster& cluster) {
   const Confirmation& found = *candidate.confirmation;
   if (!found.simulated) return fmt::format("not simulated: {}.", found.reason);
@@ -166,7 +166,7 @@ std::string explained_words(const Candidate& winner, const Explained& explained,
                      lost_words(winner, *explained.candidate, cluster), notes);
 }
 
-// Why even the closest plan does not fit, and what that says of the others.
+// Why even the plan that comes closest does not fit.
 std::string why_words(const SearchResult& r, const Cluster& cluster) {
   const Candidate& closest = r.closest.front();
   const auto missing = infeasibility(closest.estimate, cluster);
@@ -198,7 +198,7 @@ std::string priced_words(const SearchResult& r) {
       count(r.shortfall.by_activations));
 }
 
-// Of what plans ask of a stack, dimensions that it narrows where the scenario names no values.
+// Dimensions that the stack narrows where the scenario names no values.
 std::vector<std::string_view> narrowed_by_stack(const SearchSpace& named, const Stack& stack) {
   std::vector<std::string_view> narrowed;
   const bool some_stages = !stack.zero_stages.empty() || !stack.pipeline_zero_stages.empty();
@@ -219,7 +219,7 @@ std::vector<std::string_view> narrowed_by_stack(const SearchSpace& named, const 
   return narrowed;
 }
 
-// Dimensions that have one value unless the scenario names more, or the stack has more.
+// Names the dimensions that were not searched, or only as far as the stack supports them.
 std::string left_out_words(const Question& question, const SearchResult& result) {
   const Stack& stack = question.job.job.training.stack;
   const SearchSpace& named = question.scenario.space;
@@ -287,7 +287,7 @@ std::vector<std::string> offloaded_without_need(const Question& question) {
   return stages;
 }
 
-// Of plans that only add copies to another one.
+// Says that plans which only add copies to the hosts to another plan are not listed.
 std::string unlisted_words(const Question& question, const PlanAnswer& answer) {
   const PlanOrder& order = answer.order;
   const bool by_time =
@@ -302,13 +302,13 @@ std::string unlisted_words(const Question& question, const PlanAnswer& answer) {
       stages);
 }
 
-// What is minimised, as bounds are on it.
+// The objectives that bounds refer to.
 std::string bounded_words(const PlanOrder& order) {
   if (!order.second) return std::string(objective_words(order.objective));
   return fmt::format("{} and {}", objective_words(order.objective), objective_words(*order.second));
 }
 
-// The plans of the report that stand beside the first.
+// Whether the report shows a plan that is faster than the first.
 bool shows_faster(const PlanAnswer& answer, const std::vector<Candidate>& plans) {
   const PlanFindings& findings = answer.findings;
   const auto is_faster = [&plans](const Candidate& other) {
@@ -341,7 +341,7 @@ std::string search_words(const Question& question, const PlanAnswer& answer) {
       unlisted_words(question, answer), left_out_words(question, r));
 }
 
-// Of plans that were played: by what that found.
+// Says which plans were simulated, and are ordered by the result.
 std::string played_words(const std::vector<Candidate>& plans) {
   const std::size_t played = played_of(plans);
   if (played == 0) return "";
@@ -405,7 +405,8 @@ std::string misfits_heading(const PlanAnswer& answer, const Style& style) {
          ", the improved one below does; these miss the memory by the least\n";
 }
 
-// What is minimised of a plan beside the first, where neither step time nor memory says it.
+// The value of a plan beside that of the first, where plans are ordered by neither step time nor
+// memory.
 std::string valued_words(const PreparedJob& job, const PlanOrder& order, const Candidate& first,
                          const Candidate& candidate) {
   std::vector<std::string> words;
@@ -418,7 +419,7 @@ std::string valued_words(const PreparedJob& job, const PlanOrder& order, const C
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
-// Ways out where nothing fits, or fewer nodes that are faster.
+// Changes of the job: ways out where nothing fits, or fewer nodes that are faster.
 std::string other_jobs(const PlanFindings& findings, const Style& style) {
   std::string text;
   for (const WayOut& way : findings.ways_out) {

@@ -17,7 +17,8 @@
 namespace trainyard {
 namespace {
 
-// Of plans whose best one is told beside it in full, or of sizes, where nothing else tells.
+// A table of plans, whose first one is described in full elsewhere, or of sizes, for which it says
+// all.
 enum class TableOf { plans, sizes };
 
 struct DegreeColumn {
@@ -51,13 +52,14 @@ constexpr FinerColumn kFinerColumns[] = {
     {"collective", "collective", "fastest"},
 };
 
-// The keys that a reader of these plans alone may not know from elsewhere.
+// Keys whose value, where all plans share it, is left to the description of the first plan.
 bool is_said_elsewhere(const FinerColumn& column) {
   return column.key == "sequence_parallel" || column.key == "context_parallel_algorithm";
 }
 
-// Plans for which a key does not matter ("–") are told apart by their degrees; but with which
-// algorithm a plan has its context parallelism is worth a column.
+// Whether a key gets a column. Plans for which it does not matter ("–") are told apart by their
+// degrees; but the algorithm of context parallelism is worth a column where only some plans have
+// one.
 bool worth_a_column(const FinerColumn& column, const std::vector<std::string>& cells,
                     TableOf table) {
   std::set<std::string_view> values(cells.begin(), cells.end());
@@ -129,7 +131,7 @@ bool is_too_wide(std::string_view table) {
   return false;
 }
 
-// Choices that are the same in all plans, in a line instead of columns.
+// Removes the columns of choices that are the same in all plans, and returns them as a line.
 std::string take_what_all_have(std::vector<PlanColumn>& columns) {
   std::vector<std::string> words;
   std::erase_if(columns, [&words](const PlanColumn& column) {
@@ -153,7 +155,7 @@ std::vector<PlanColumn> columns_of(const std::vector<PlanColumn>& columns, Colum
   return some;
 }
 
-// Tables of as many of these columns as a page has room for.
+// Splits the columns into tables as wide as a page, each with the labels.
 std::string paged(const std::vector<PlanColumn>& labels, const std::vector<PlanColumn>& columns,
                   const Style& style) {
   std::string text, table;
@@ -209,7 +211,7 @@ struct ResultColumn {
 std::string in_seconds(Seconds time) { return fmt::format("{:.3f}", time.value()); }
 std::string in_milliseconds(Seconds time) { return fmt::format("{:.2f}", 1e3 * time.value()); }
 
-// By a simulation; "–": not played.
+// The simulated step time; "–": not simulated.
 template <std::string (*unit)(Seconds time)>
 std::string simulated_cell(const Candidate& c) {
   const auto& found = c.confirmation;

@@ -22,13 +22,13 @@ namespace {
 
 using Boards = std::vector<std::optional<Board>>;
 
-// The step that a run is held against.
+// The simulated step that a run is compared with.
 struct PredictedStep {
   StepGraph step;
   Timeline timeline;
   Seconds time;
-  double mfu = 0;            // of a rank alone: none
-  std::vector<Bytes> peaks;  // by stage, those that were played
+  double mfu = 0;            // 0 for a rank that runs alone
+  std::vector<Bytes> peaks;  // by stage; 0 for stages that were not simulated
 };
 
 int stage_of_rank(const Setting& setting, int rank) {
@@ -60,7 +60,7 @@ Expected<PredictedStep> predicted(const Question& question, const Setting& setti
   return out;
 }
 
-// Steps that all ranks have done.
+// Number of steps that all ranks have done.
 std::int64_t common_steps(const Boards& boards) {
   std::int64_t common = -1;
   for (const auto& board : boards) {
@@ -96,7 +96,7 @@ void add_ranks(const Setting& setting, Boards& boards, Profile& profile) {
   }
 }
 
-// The longest gap of a rank or of one of its streams, with the operations around it.
+// Notes the longest gap of a rank or stream, and the operations around it.
 template <typename Of>
 void name_gap(const StepGap& gap, const std::vector<IssuedOperation>& operations, Of& of) {
   of.longest_gap = gap.time;
@@ -105,7 +105,7 @@ void name_gap(const StepGap& gap, const std::vector<IssuedOperation>& operations
   of.before = described(operations[static_cast<std::size_t>(gap.before)]);
 }
 
-// What lies between the operations of its last step. Requires: it has done one.
+// Adds the gaps between the operations of the rank's last step. Requires: it has done one.
 void add_gaps(const std::vector<IssuedOperation>& operations, Board& board, ProfiledRank& rank) {
   std::vector<TimedOperation> timed;
   const OperationRecord* record = board.operations();
@@ -140,7 +140,7 @@ std::vector<std::string> names_of(const StepGraph& step, std::size_t stage) {
   return names;
 }
 
-// Of all ranks that have done a step.
+// Adds the gaps of all ranks that have done a step.
 void add_gaps(const StepGraph& step, Boards& boards, Profile& profile) {
   auto rank = profile.ranks.begin();
   for (auto& board : boards) {
@@ -162,7 +162,7 @@ int rank_of_stage(const StepGraph& step, int stage) {
   return static_cast<int>(found - ranks.begin());
 }
 
-// Of the stages that were run: of a rank alone there is one.
+// Adds predicted times of the stages that were run; for a rank alone that is one stage.
 void add_predicted(const PredictedStep& predicted, const Profile& profile, ByOperation& all) {
   for (std::size_t stage = 0; stage < predicted.step.tasks.size(); ++stage) {
     const auto is_of_it = [stage](const ProfiledRank& rank) {
@@ -184,7 +184,7 @@ void add_predicted(const PredictedStep& predicted, const Profile& profile, ByOpe
   }
 }
 
-// Mean over the ranks of a stage that have measured anything.
+// Adds measured times, as the mean over the ranks of a stage that have measured steps.
 void add_measured(const StepGraph& step, const Setting& setting, const RunPlan& run, Boards& boards,
                   ByOperation& all) {
   std::map<int, std::vector<Board*>> by_stage;
@@ -204,13 +204,13 @@ void add_measured(const StepGraph& step, const Setting& setting, const RunPlan& 
   }
 }
 
-// Of a rank, as predicted or as measured.
+// One rank of the trace, either predicted or measured.
 struct TracedRank {
-  int rank = 0;  // in the numbering of the simulation's graph
+  int rank = 0;  // number in the simulation's graph
   std::string process;
 };
 
-// The measured times of the tasks of a stage's list; what is no operation takes none.
+// The measured times of the tasks in a stage's list; tasks that are not operations take no time.
 std::vector<TaskTimes> measured_times(const std::vector<StepTask>& tasks, Board& board) {
   std::vector<TaskTimes> times;
   const OperationRecord* record = board.operations();
@@ -227,8 +227,8 @@ std::vector<TaskTimes> measured_times(const std::vector<StepTask>& tasks, Board&
   return times;
 }
 
-// Of a stream of the rank what the simulation plays side by side has tracks of its own: viewers
-// take spans of one track that overlap and do not nest for one of them.
+// The track of a task. Operations of one stream that the simulation plays side by side get tracks
+// of their own: viewers cannot show spans of one track that overlap without nesting.
 std::string track_of(const Task& task, const StepTask& what) {
   if (what.kind != StepTaskKind::operation) return "launch";
   const std::string_view stream = name_of(what.issued.operation->stream);
@@ -254,7 +254,7 @@ class RunTrace {
     add_load(of, link_load(step_, timeline, of.rank));
   }
 
-  // Of what stands beside the operations nothing is measured.
+  // Launches are not measured, so only the operations are added.
   void add_measured(const TracedRank& of, const Timeline& timeline) {
     add(of, timeline, false);
     add_load(of, measured_link_load(step_, timeline, of.rank));

@@ -26,7 +26,7 @@ Expected<std::optional<WorkerPool>> answer_for_rank_0(const Sweep& sweep,
   }
   const auto socket = connect_to_sweep(meeting.text.substr(end + 1));
   if (!socket) return tl::unexpected(socket.error());
-  std::signal(SIGINT, SIG_IGN);  // interruptions are for rank 0 to act upon
+  std::signal(SIGINT, SIG_IGN);  // rank 0 handles interruptions
   serve_leases(sweep, *socket);
   ::close(*socket);
   return std::optional<WorkerPool>();

@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Does not return; ends with this process.
+// Becomes the program; it ends when this process ends. Does not return.
 [[noreturn]] void become(std::vector<char*>& arguments, const fs::path& said) {
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -34,7 +34,7 @@ namespace fs = std::filesystem;
   ::_exit(127);
 }
 
-// The exit status.
+// Runs the program; returns its exit status.
 int run_program(std::vector<std::string> words, const fs::path& said) {
   std::vector<char*> arguments;
   arguments.reserve(words.size() + 1);
@@ -48,7 +48,7 @@ int run_program(std::vector<std::string> words, const fs::path& said) {
   return child > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : 127;
 }
 
-// What the program said last, without the name of the scenario's temporary file.
+// The last line that the program wrote, without the name of the scenario's temporary file.
 std::string complaint(const fs::path& said, const fs::path& scenario) {
   std::string text = read_file(said).value_or("");
   while (!text.empty() && text.back() == '\n') text.pop_back();

@@ -78,7 +78,8 @@ ScoredPoint point_of(const TimedCollective& of, std::string_view among, Seconds 
           single ? 0 : predicted.value()};
 }
 
-// Of the samples of one kind, in their order, the predictions belong to the points of one family.
+// Adds predictions to the points of one family. `samples` are of the same kind and in the same
+// order.
 template <typename Sample, typename Predict>
 void predict(std::vector<ScoredPoint>& points, std::string_view family, std::string_view what,
              const std::vector<Sample>& samples, const Predict& prediction) {
@@ -96,7 +97,7 @@ void predict(std::vector<ScoredPoint>& points, std::string_view family, std::str
 std::vector<ScoredPoint> scored_points(const Device& fitted, const HostSamples& host,
                                        std::span<const TimedCollective> collectives) {
   Device device = fitted;
-  device.rates.sustained_clock = 1;  // points are of bursts
+  device.rates.sustained_clock = 1;  // the points were measured in bursts
   std::vector<ScoredPoint> points;
   for (const auto* list : {&host.points, &host.steps.points}) {
     for (const MeasuredPoint& point : *list) points.push_back({point});

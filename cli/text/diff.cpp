@@ -44,7 +44,7 @@ struct PartMove {
   double change() const { return after - before; }
 };
 
-// Largest move first.
+// Parts of the step that changed, the largest change first.
 std::vector<PartMove> moves(const Breakdown& before, const Breakdown& after) {
   std::vector<PartMove> found;
   for (const BreakdownPart& part : breakdown_parts()) {
@@ -56,7 +56,8 @@ std::vector<PartMove> moves(const Breakdown& before, const Breakdown& after) {
   return found;
 }
 
-// Groups of unlike nodes have no parts of the step in common: what each group does tells why.
+// How each side uses its groups: with groups of unlike nodes the steps have no parts in common to
+// compare.
 std::string groups_of(const NamedAnswer& before, const NamedAnswer& after) {
   std::string text;
   for (const auto& [side, answer] : {std::pair("A", &before), std::pair("B", &after)}) {
@@ -66,7 +67,7 @@ std::string groups_of(const NamedAnswer& before, const NamedAnswer& after) {
   return text;
 }
 
-// What a step comes to beside its time, where it moved; empty: nothing did.
+// Figures beside the step time that changed; empty: none did.
 std::string beside_the_step(const NamedAnswer& before, const NamedAnswer& after,
                             const Style& style) {
   Table table({{"beside the step", "", Align::left}, {"A", ""}, {"B", ""}, {"change", "%"}});
@@ -123,7 +124,7 @@ std::string why(const NamedAnswer& named_before, const NamedAnswer& named_after,
   return text + table.render(style);
 }
 
-// Of a point whose step did not move.
+// The largest change of a point whose step time is the same.
 std::string figure_in_words(const MovedPoint& moved) {
   const std::size_t at = moved.largest_figure();
   if (at == kFigures || moved.before.status == PointStatus::refused ||

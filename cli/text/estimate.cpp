@@ -58,7 +58,7 @@ std::string utilisation_words(const Training& training, const Estimate& estimate
                      percent(estimate.hfu));
 }
 
-// A whole run, where the scenario says how long it is.
+// Time and cost of a whole run, whose length the scenario states.
 std::string run_words(const Training& training, const Estimate& estimate) {
   const Seconds time(training.tokens / estimate.tokens_per_second);
   const double steps = time / estimate.step_time;
@@ -72,7 +72,7 @@ std::string run_words(const Training& training, const Estimate& estimate) {
 
 using Cells = std::vector<std::string>;
 
-// Everything but the stage's number.
+// The cells of a stage's row, without its number.
 Cells stage_cells(const Estimate& estimate, std::size_t stage) {
   const MemoryByKind& memory = estimate.stages[stage].memory.at_peak;
   Cells cells = {fmt::format("{}", estimate.held[stage].layers)};
@@ -126,7 +126,7 @@ std::string fitting_plan_words(const Remedy& best, const Estimate& now) {
                      with_unit(best.peak_memory), signed_percent(slower));
 }
 
-// A stack whose interval is a point, `ideal`, predicts no measured time.
+// The step time with its interval. A stack without one (`ideal`) gives a bound, not a prediction.
 std::string step_words(const Estimate& estimate, const Style& style) {
   const std::string step = style.strong(with_unit(estimate.step_time));
   if (estimate.step_time_low == estimate.step_time_high) {
@@ -136,7 +136,7 @@ std::string step_words(const Estimate& estimate, const Style& style) {
                      with_unit(estimate.step_time_high));
 }
 
-// Empty of a bound.
+// The interval of the memory; empty for a bound.
 std::string memory_interval_words(const Estimate& estimate) {
   if (estimate.peak_memory_low == estimate.peak_memory_high) return "";
   return fmt::format(" (80 % interval {} – {})", with_unit(estimate.peak_memory_low),
@@ -315,7 +315,7 @@ std::string verdict(const Estimate& estimate, const Cluster& cluster, const Styl
   const std::string stage = estimate.stages.size() > 1
                                 ? fmt::format("stage {}, the fullest, ", estimate.fullest_stage)
                                 : "a device ";
-  // Of a plan that does not fit, only what it does not fit.
+  // If the plan does not fit, names only the memory that is too small.
   const bool device_holds = estimate.peak_memory <= cluster.usable_memory();
   const bool hosts_hold = !cluster.host_memory || estimate.host_memory <= *cluster.host_memory;
   const bool by_hosts_alone = !estimate.feasible && device_holds && !hosts_hold;
@@ -348,7 +348,7 @@ std::string most_memory(const Estimate& estimate, const Style& style) {
 std::string advice(const Question& question, const Candidate& candidate, const Style& style,
                    const AdviceOptions& options) {
   const bool fits = candidate.estimate.feasible;
-  const double plans = fits ? 0.5 : 1;  // share of the looking
+  const double plans = fits ? 0.5 : 1;  // share of the progress
   const auto is_over = [&](double done) { return options.is_over && options.is_over(done); };
   const auto remedies = plan_remedies(question.job, candidate, analytic_evaluator(question.job),
                                       [&](double done) { return is_over(plans * done); });

@@ -45,7 +45,7 @@ std::string range(const Quantiles& found) {
   return fmt::format("{} ({} – {})", times(found.mean), times(found.low), times(found.high));
 }
 
-// Runs that end with the calendar all take the same.
+// The time of the runs; runs that end with the calendar all take the same.
 std::string time_words(const RunReport& report, int asked) {
   const Campaign& campaign = report.campaign;
   const bool ended = all_ended(report.settings, campaign);

@@ -12,7 +12,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::string_view kAllRanks = "all";  // that hold the same states share them out
+constexpr std::string_view kAllRanks = "all";  // all ranks that hold the same states share them
 
 std::vector<std::string> degree_words(const Plan& plan) {
   const std::pair<std::string_view, int> degrees[] = {
@@ -60,7 +60,7 @@ std::string offload_words(const Offload& offload) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
-// As the planner's choices are called; a mixture of one's own is spelled out.
+// The planner's name of an offload; other mixtures are spelled out.
 std::string offload_name(const Offload& offload) {
   for (const OffloadChoice& choice : kOffloads) {
     if (choice.offload == offload) return std::string(choice.name);
@@ -82,13 +82,13 @@ bool shards_over_all(const Plan& plan) {
   return plan.sharding_group == plan.data_parallel * plan.context_parallel;
 }
 
-// With the ranks of a group where that is not all.
+// The ZeRO stage, with the size of a sharding group where that is not all ranks.
 std::string zero_words(const Plan& plan) {
   if (plan.zero_stage == 0 || shards_over_all(plan)) return fmt::format("ZeRO-{}", plan.zero_stage);
   return fmt::format("ZeRO-{} over groups of {}", plan.zero_stage, count(plan.sharding_group));
 }
 
-// Keys beside the degrees; empty: it makes no difference to this plan.
+// Keys beside the degrees; an empty value: the key makes no difference to this plan.
 std::vector<std::pair<std::string, std::string>> finer_fields(const Plan& plan) {
   const bool sharded = plan.zero_stage > 0;
   const auto only_if = [](bool matters, std::string value) {

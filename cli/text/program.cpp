@@ -56,7 +56,7 @@ std::string operation_text(const RankProgram& of, const IssuedOperation& issued)
   }
 }
 
-// What it works on: a GEMM's m×n×k, a message's or the largest buffer's bytes.
+// Size of an operation: m×n×k of a GEMM, else bytes of its message or largest buffer.
 std::string size_text(const Program& program, const Operation& operation) {
   if (operation.gemm.m > 0) {
     return fmt::format("{}×{}×{}", operation.gemm.m, operation.gemm.n, operation.gemm.k);

@@ -21,7 +21,7 @@ constexpr std::size_t kRanksShown = 4;
 
 std::string exact_milliseconds(Seconds time) { return fmt::format("{:.3f}", 1e3 * time.value()); }
 
-// What takes no time of its own on any stream was not timed.
+// "–" for operations that were not timed, because they take no time on any stream.
 std::string measured_milliseconds(Seconds time) {
   return time > Seconds(0) ? exact_milliseconds(time) : "–";
 }
@@ -35,7 +35,7 @@ std::string outcome(const std::optional<double>& number) {
   return number ? fmt::format("{:.6f}", *number) : "–";
 }
 
-// Of a rank alone without loss and gradient norm: it has none.
+// The table of steps; a rank alone has neither loss nor gradient norm.
 std::string step_table(const Profile& profile, const Style& style) {
   std::vector<Column> columns = {{"step", "", Align::left}, {"time", "ms"}};
   if (!profile.alone) columns.insert(columns.end(), {{"loss"}, {"gradient norm"}});
@@ -54,7 +54,7 @@ std::string step_table(const Profile& profile, const Style& style) {
   return table.render(style);
 }
 
-// Of a rank and a step, mean over the stages.
+// Times of a class of operations in a step of a rank, mean over the stages.
 struct ClassTotal {
   std::string name;
   double tasks = 0;
@@ -62,7 +62,7 @@ struct ClassTotal {
   Seconds difference() const { return measured - predicted; }
 };
 
-// The largest difference first.
+// The totals by class, the largest difference first.
 std::vector<ClassTotal> class_totals(const Profile& profile) {
   std::set<int> stages;
   std::map<std::string, ClassTotal> by_name;
@@ -95,7 +95,8 @@ std::vector<std::string> class_row(const ClassTotal& of) {
           error_of(of.predicted, of.measured)};
 }
 
-// With all of them, and the step, which they are not the sum of: they overlap, and stages wait.
+// The table of classes, with their sum and the step. These differ: operations overlap, and stages
+// wait.
 std::string class_table(const Profile& profile, const Style& style) {
   Table table({{"operations", "", Align::left},
                {"tasks", "a step"},
@@ -138,7 +139,7 @@ std::string operation_table(const Profile& profile, const Style& style) {
   return table.render(style) + rest;
 }
 
-// Of the ranks with the most between their operations.
+// The ranks that spend most time between operations.
 std::string gap_table(const Profile& profile, const Style& style) {
   std::vector<const ProfiledRank*> ranks;
   for (const ProfiledRank& rank : profile.ranks) {
@@ -210,7 +211,7 @@ std::string between_line(const Profile& profile) {
 std::string step_line(const Profile& profile) {
   const Seconds measured = mean_step_time(profile);
   if (measured == Seconds(0)) return "No step was measured.\n";
-  // The host is not the device whose peak the scenario has.
+  // On the CPU there is no MFU: the scenario's peak is another device's.
   const bool on_host = profile.backend == name_of(BackendKind::cpu);
   return fmt::format(
       "Step: {} measured, {} predicted ({} %){}.\n", with_unit(measured),

@@ -47,7 +47,7 @@ std::string best_in_words(const PointRow& row) {
   return text;
 }
 
-// In the order of the sweep, whose first points have the first axes.
+// Keys that the points override, in the order of the sweep's axes.
 std::vector<std::string> keys_of(std::vector<PointRow> rows) {
   std::ranges::sort(rows, {}, &PointRow::point);
   std::vector<std::string> keys;
@@ -59,7 +59,7 @@ std::vector<std::string> keys_of(std::vector<PointRow> rows) {
   return keys;
 }
 
-// As many of its last words as tell it from the others.
+// The shortest end of a key that tells it from the others.
 std::string short_key(const std::string& key, const std::vector<std::string>& keys) {
   for (std::size_t at = key.find_last_of("./"); at != std::string::npos && at > 0;
        at = key.find_last_of("./", at - 1)) {
@@ -131,7 +131,8 @@ bool fits_in_lines(const std::string& text) {
   return true;
 }
 
-// Nothing of one point, which stands above, and of more keys than a line holds.
+// The table of the best points; empty for one point, which is described above, or if the table is
+// too wide.
 std::string best_table(const SweepSummary& summary, const Style& style) {
   const std::vector<std::string> keys = keys_of(summary.best);
   if (summary.best.size() < 2 || keys.empty()) return "";

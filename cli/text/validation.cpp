@@ -31,7 +31,7 @@ std::string time_cell(Seconds time) { return number(time.value()); }
 std::string memory_cell(Bytes bytes) { return fmt::format("{:.1f}", bytes.value() / kGiB); }
 std::string share_cell(double share) { return fmt::format("{:.0f}", 100 * share); }
 
-// Green up to 5 %, red beyond 15 %.
+// Colours an error: green up to 5 %, red beyond 15 %.
 std::string graded(double error, const std::string& text, const Style& style) {
   constexpr double kGood = 0.05;
   constexpr double kPoor = 0.15;
@@ -130,7 +130,7 @@ std::string files_table(const ValidationReport& report, const Style& style) {
 std::string slices_table(const std::string& head, const std::vector<SliceSummary>& slices,
                          const ValidationReport& report, const Style& style) {
   if (slices.size() < 2) {
-    return "";  // the line `all` has said it
+    return "";  // already in the line `all`
   }
   ErrorTable table(head, report, style);
   for (const SliceSummary& slice : slices) {

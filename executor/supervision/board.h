@@ -55,8 +55,8 @@ struct BoardHead {
 };
 
 struct StepRecord {
-  // A norm of 0 means that the gradient overflowed and the update was left out. Both are NaN for a
-  // rank that runs alone.
+  // Loss and norm are NaN for a rank that runs alone. A norm of 0 means that the gradient
+  // overflowed and the update was left out.
   double loss = 0, gradient_norm = 0;
   double time = 0;  // s
 };

@@ -35,7 +35,7 @@ std::string_view suffix(std::string_view text, std::size_t columns) {
   return columns >= width ? text : text.substr(prefix(text, width - columns).size());
 }
 
-// The first word, and those that must stand on the same line.
+// The first word, with the words that must stay on its line.
 std::string_view unbroken_prefix(std::string_view text) {
   std::size_t end = text.find(' ');
   while (end < text.size() && end > 0 && text[end - 1] >= '0' && text[end - 1] <= '9') {

@@ -75,7 +75,7 @@ std::string Table::render(const Style& style) const {
 }
 
 std::string bar(double fraction, int width) {
-  if (!(fraction > 0)) return {};  // no number either
+  if (!(fraction > 0)) return {};  // also false for NaN
   constexpr std::array<std::string_view, 8> kEighths = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
   const auto eighths = static_cast<std::size_t>(
       std::lround(std::clamp(fraction, 0.0, 1.0) * 8 * static_cast<double>(width)));
