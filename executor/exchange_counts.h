@@ -27,7 +27,8 @@ Counts part_counts(int members, std::int64_t size);
 // The Ulysses all-to-all between two layouts: some heads of all tokens, and all heads of some
 // tokens. One block of a message belongs to one sequence and one pair of members. It begins at
 // `row` of the matrix with some heads and at `column` of the matrix with all heads. Where there are
-// fewer heads than members, neighbours share a head.
+// fewer heads than members, neighbours share a head: with 2 heads on 4 members, members 0 and 1
+// have head 0.
 struct HeadBlocks {
   // `width`: elements of a head; `share`: heads of a member; `part`: tokens of a sequence on a
   // member.

@@ -1,4 +1,5 @@
-// Times single pieces of work on a device by events, for calibrations and benchmarks.
+// Times single pieces of work on a device by events, for calibrations and benchmarks. Assumes that
+// nothing else runs on the device meanwhile.
 #pragma once
 
 #include <algorithm>

@@ -6,7 +6,7 @@
 namespace trainyard {
 namespace {
 
-// What others would have sent is what this rank sends, again and again: the same bytes, copied.
+// In the place of what others would have sent: what this rank sends, repeated to the wanted length.
 void repeat(const Queue& queue, const View& from, const View& to) {
   for (std::int64_t done = 0; done < to.size() && from.size() > 0; done += from.size()) {
     const std::int64_t count = std::min(from.size(), to.size() - done);

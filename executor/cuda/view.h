@@ -1,4 +1,5 @@
-// A row-major matrix in device memory, as kernels see it.
+// A row-major matrix in device memory, as kernels see it. A view does not own its memory; numbers
+// in 8 bits have scales beside them.
 #pragma once
 
 #include <cstddef>

@@ -16,7 +16,7 @@ constexpr std::array kOperations = {
     CollectiveOperation::reduce_scatter, CollectiveOperation::all_to_all,
     CollectiveOperation::broadcast};
 constexpr int kFewest = 5, kMost = 200;
-constexpr int kFewestLate = 2;         // where the budget is spent
+constexpr int kFewestLate = 2;         // when the budget is spent
 constexpr double kOverlapShare = 0.1;  // of the budget
 
 Expected<void> meet(Transport& transport, float& largest) {

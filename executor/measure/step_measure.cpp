@@ -42,7 +42,7 @@ constexpr std::array<SmallNetwork, 8> kWideNetworks = {
      {1, 8192, 64, 8, 28672, 16000, 2048, 2, 1},
      {4, 1024, 16, 16, 4096, 50304, 1024, 16, 4}}};
 constexpr int kFewestSteps = 5, kMostSteps = 60;
-constexpr int kFewestLateSteps = 2;   // where the budget is spent
+constexpr int kFewestLateSteps = 2;   // when the budget is spent
 constexpr double kSureEnough = 0.02;  // half of the 95 % interval of a step's median
 
 Setting setting_for(const SmallNetwork& network, BackendKind backend) {

@@ -1,4 +1,6 @@
-// How a process finds out that it was started as a rank of a run, and how it runs as one.
+// How a process finds out that it was started as a rank of a run, and how it runs as one. A
+// supervisor tells it by the environment variable kRunFolder (supervisor.h), a launcher by its own
+// variables (executor/launcher.h).
 #pragma once
 
 #include <filesystem>
