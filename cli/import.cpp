@@ -25,7 +25,7 @@ namespace trainyard {
 namespace {
 
 // Parameters do not depend on the sequence length unless positions are learned, which no imported
-// model has.
+// network has.
 constexpr std::int64_t kAnySequence = 1;
 
 struct ImportOptions {

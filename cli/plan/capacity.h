@@ -1,6 +1,6 @@
-// `trainyard plan` for a scenario whose `planner` section asks for several sizes (models, batches,
-// sequence lengths, devices): the best plan of each, and from these the fewest devices that meet
-// the deadline, the largest model and the longest sequence.
+// `trainyard plan` for a scenario whose `planner` section asks for several sizes (networks,
+// batches, sequence lengths, devices): the best plan of each, and from these the fewest devices
+// that meet the deadline, the largest network and the longest sequence.
 #pragma once
 
 #include "cli/command.h"
