@@ -77,7 +77,7 @@ struct SearchResult {
   std::vector<std::string> space;  // the dimensions that `optimal` covers
   std::int64_t space_size = 0;  // combinations of degrees, schedule, ZeRO, recompute, micro-batch
   // Numbers of such combinations: considered = pruned + evaluated + illegal. Infeasible ones are
-  // among the evaluated. A node of which no plan is legal adds to `considered` alone.
+  // among the evaluated.
   std::int64_t considered = 0, pruned = 0, infeasible = 0, evaluated = 0, illegal = 0;
   // Pruned because they cannot fit, and by a bound on the objective; their sum is `pruned`.
   std::int64_t pruned_by_memory = 0, pruned_by_objective = 0;
