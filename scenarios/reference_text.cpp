@@ -15,25 +15,26 @@ namespace {
 
 constexpr std::string_view kIntroduction = R"(# Documents
 
-*Generated from the tables in `scenarios/fields/`; a test fails when it is out of date (see the end).*
+*Generated from the tables in `scenarios/fields/`; a test fails if it is out of date (see the end).*
 
 Every document is one JSON object that names its kind and version, `"trainyard": "scenario/1"`; a validation file is
-a list of scenarios. Documents are checked when they are read: an unknown or duplicate key, a missing unit, a wrong
-type or an impossible value gives one line with the file, the JSON pointer, what was found and what is allowed, and
-exit status 2. Files are UTF-8 without a byte-order mark, at most 16 MiB, nested at most 64 levels deep.
+a list of scenarios. Files are UTF-8 without a byte-order mark, at most 16 MiB, nested at most 64 levels deep.
 
-**Quantities** are strings: a number, one space, a unit. Case counts. GB is 10^9 bytes and GiB 2^30; `b` is a bit.
-Counts and ratios are numbers.
+Documents are checked when they are read. An unknown or duplicate key, a missing unit, a wrong type or an impossible
+value gives exit status 2 and one line: the file, the JSON pointer, what was found and what is allowed.
 
-{}
-**References.** A string where an object may stand is the name of a catalog entry or a path (with a `/` or ending in
-`.json`), absolute or relative to the document, to a document of that kind. A reference must lead to a regular file,
-and a chain of references must not lead back to itself. The catalog holds:
+**Quantities** are strings: a number, one space, a unit. Units are case-sensitive. GB is 10^9 bytes and GiB 2^30; `b`
+is a bit. Counts and ratios are numbers.
 
 {}
-A JSON Schema (draft 7) of every kind is in `scenarios/schema/` and printed by `trainyard schema KIND`. What a schema
-cannot say, the reader checks all the same: duplicate keys, the range of a quantity, names of schedules and
-algorithms, what a reference leads to, and rules across fields.
+**References.** Instead of an object, a key may have a string: the name of a catalog entry, or the path to a document
+of that kind. A path has a `/` or ends in `.json`; it is absolute or relative to the document. A reference must lead
+to a regular file, and a chain of references must not lead back to itself. The catalog holds:
+
+{}
+A JSON Schema (draft 7) of every kind is in `scenarios/schema/`, and `trainyard schema KIND` prints it. The reader
+also checks what a schema cannot express: duplicate keys, the range of a quantity, names of schedules and algorithms,
+what a reference leads to, and rules across fields.
 
 )";
 
