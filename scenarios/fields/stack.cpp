@@ -13,13 +13,18 @@ constexpr NumberShape kBytesAnElement{.least = 0, .most = 1000};
 const Section<StackOverlap>& stack_overlap_section() {
   using O = StackOverlap;
   static const Section<O> section(
-      "overlaps", "Which communication runs beside compute.",
+      "overlaps", "Which communication overlaps compute.",
       {
-          flag("tensor_parallel", &O::tensor_parallel, "of tensor parallelism"),
-          flag("context_parallel", &O::context_parallel, "of context parallelism"),
-          flag("expert_parallel", &O::expert_parallel, "of expert parallelism"),
-          flag("pipeline", &O::pipeline, "sends between stages"),
-          flag("data_parallel", &O::data_parallel, "of gradients and parameters"),
+          flag("tensor_parallel", &O::tensor_parallel,
+               "whether tensor-parallel collectives overlap compute"),
+          flag("context_parallel", &O::context_parallel,
+               "whether context-parallel communication overlaps compute"),
+          flag("expert_parallel", &O::expert_parallel,
+               "whether the all-to-alls of expert parallelism overlap compute"),
+          flag("pipeline", &O::pipeline, "whether sends between pipeline stages overlap compute"),
+          flag(
+              "data_parallel", &O::data_parallel,
+              "whether the reduction of gradients and the gathering of parameters overlap compute"),
       });
   return section;
 }
@@ -27,19 +32,33 @@ const Section<StackOverlap>& stack_overlap_section() {
 const Section<StackEvidence>& evidence_section() {
   using E = StackEvidence;
   static const Section<E> section(
-      "evidence", "What the runs behind the interval were like; beyond them it widens.",
+      "evidence",
+      "The published runs that the stack's intervals come from; for jobs beyond them the step-time "
+      "interval widens.",
       {
-          count("runs", &E::runs, "published runs of this stack", {0, 1000000}),
-          count("devices", &E::devices, "of the largest of them", {0, 1000000}),
-          count("sequence_length", &E::sequence_length, "tokens, the longest of theirs",
+          count("runs", &E::runs,
+                "number of published runs of this stack; 0: the interval comes from other runs",
+                {0, 1000000}),
+          count(
+              "devices", &E::devices,
+              "number of devices of the largest of these runs; on more devices the interval widens",
+              {0, 1000000}),
+          count("sequence_length", &E::sequence_length,
+                "longest sequence of these runs, in tokens; for longer ones the interval widens",
                 {0, std::int64_t{1} << 40})
-              .absent("intervals do not widen with it"),
-          flag("ampere", &E::ampere, "some ran on devices without fp8"),
-          flag("hopper", &E::hopper, "some on devices with fp8 and without fp4"),
-          flag("blackwell", &E::blackwell, "some on devices with fp4"),
-          flag("tensor_parallel", &E::tensor_parallel, "some had tensor parallelism"),
-          flag("pipeline_parallel", &E::pipeline_parallel, "some had pipeline parallelism"),
-          flag("context_parallel", &E::context_parallel, "some had context parallelism"),
+              .absent("the interval does not depend on it"),
+          flag("ampere", &E::ampere,
+               "whether any of these runs was on devices of the Ampere generation (A100)"),
+          flag("hopper", &E::hopper,
+               "whether any was on devices of the Hopper generation (H100, H200)"),
+          flag("blackwell", &E::blackwell,
+               "whether any was on devices of the Blackwell generation (B200, GB200)"),
+          flag("tensor_parallel", &E::tensor_parallel,
+               "whether any of these runs used tensor parallelism"),
+          flag("pipeline_parallel", &E::pipeline_parallel,
+               "whether any of these runs used pipeline parallelism"),
+          flag("context_parallel", &E::context_parallel,
+               "whether any of these runs used context parallelism"),
       });
   return section;
 }
@@ -57,20 +76,27 @@ Field<T> zero_stages(std::string key, std::vector<int> T::*member, std::string d
                     const std::vector<int>& stages = object.*member;
                     return stages.empty() ? std::nullopt : std::optional<Json>(stages);
                   }}
-      .absent("it cannot");
+      .absent("not supported");
 }
 
 const Section<StackOffload>& stack_offload_section() {
   using O = StackOffload;
   static const Section<O> section(
       "offloads",
-      "ZeRO stages under which a stack can keep a part of the training state in the memory of the "
-      "hosts: `trainyard plan` searches it there, unless the scenario names `offload`.",
+      "ZeRO stages with which the stack can offload each part of the training state to host "
+      "memory: `trainyard plan` searches it there, unless the scenario names `offload`.",
       {
-          zero_stages("optimizer", &O::optimizer, "master weights and moments"),
-          zero_stages("activations", &O::activations, "activations, in any pipeline"),
-          zero_stages("states", &O::states, "parameters, gradients and the optimizer's"),
-          zero_stages("all", &O::all, "states and activations"),
+          zero_stages(
+              "optimizer", &O::optimizer,
+              "ZeRO stages with which master weights and optimizer moments can be offloaded"),
+          zero_stages(
+              "activations", &O::activations,
+              "ZeRO stages with which activations can be offloaded, with a pipeline or without"),
+          zero_stages("states", &O::states,
+                      "ZeRO stages with which parameters, gradients and optimizer state can be "
+                      "offloaded together"),
+          zero_stages("all", &O::all,
+                      "ZeRO stages with which states and activations can be offloaded together"),
       });
   return section;
 }
@@ -81,7 +107,7 @@ Field<StackLimits> context_algorithms_field() {
   return Field<StackLimits>{
       {.key = "context_algorithms",
        .shape = {ListShape{{Shape{std::move(names)}}}},
-       .doc = "algorithms of context parallelism that it has"},
+       .doc = "context-parallel algorithms that the stack has"},
       [](const Json& value, StackLimits& limits, const Place&) -> Expected<void> {
         limits.context_algorithms = value.get<std::vector<std::string>>();
         return {};
@@ -96,7 +122,9 @@ Field<StackLimits> context_algorithms_field() {
 // A separate key says that the stack has no algorithm at all.
 Field<StackLimits> context_parallel_field() {
   return Field<StackLimits>{
-      {.key = "context_parallel", .shape = {FlagShape{}}, .doc = "it has context parallelism"},
+      {.key = "context_parallel",
+       .shape = {FlagShape{}},
+       .doc = "whether the stack has context parallelism"},
       [](const Json& value, StackLimits& limits, const Place&) -> Expected<void> {
         if (!value.get<bool>()) limits.context_algorithms = std::vector<std::string>();
         return {};
@@ -115,42 +143,46 @@ const Section<StackLimits>& stack_limits_section() {
       "Plans that a stack does not run: `trainyard plan` leaves them out, unless the `planner` "
       "section names them.",
       {
-          flag("pipelines", &L::pipelines, "it has pipelines"),
-          flag("empty_chunks", &L::empty_chunks, "a chunk of a pipeline may have no layer"),
+          flag("pipelines", &L::pipelines, "whether the stack has pipeline parallelism"),
+          flag("empty_chunks", &L::empty_chunks,
+               "whether a chunk of a pipeline may have no layers"),
           count("interleaved_stages", &L::interleaved_stages,
-                "the fewest stages of a pipeline with several chunks a stage", {1, 1000000}),
-          flag("pass_lists", &L::pass_lists, "it runs orders of passes that are listed"),
+                "fewest pipeline stages with which a stage can hold several chunks", {1, 1000000}),
+          flag("pass_lists", &L::pass_lists,
+               "whether the stack can run a schedule that is written out as a list of passes"),
           flag("selective_recompute", &L::selective_recompute,
-               "it can repeat what `selective` says, and nothing else"),
+               "whether the stack has `\"recompute\": \"selective\"`"),
           flag("post_validation", &L::post_validation,
-               "under schedules without a barrier stages start the next step before all have ended "
-               "this one; else they wait as `optimizer_barrier` says"),
+               "whether, under schedules without a barrier, stages start the next step before all "
+               "have ended this one; else they wait as `optimizer_barrier` says"),
           choice("sequence_parallel", &L::sequence_parallel,
                  std::array{Named<SequenceParallelism>{"either", SequenceParallelism::either},
                             Named<SequenceParallelism>{"always", SequenceParallelism::always},
                             Named<SequenceParallelism>{"never", SequenceParallelism::never}},
-                 "whether tensor parallelism comes with sequence parallelism"),
+                 "whether tensor parallelism runs with sequence parallelism (always), without "
+                 "(never) or both ways"),
           context_algorithms_field(),
           context_parallel_field(),
           flag("ulysses_cuts_kv_heads", &L::ulysses_cuts_kv_heads,
-               "Ulysses shares out the key-value heads of a rank, which its degree must divide"),
+               "whether Ulysses needs a context-parallel degree that divides the key-value heads "
+               "of a rank"),
           choice("experts", &L::experts,
                  std::array{Named<ExpertSpread>{"any", ExpertSpread::any},
                             Named<ExpertSpread>{"none", ExpertSpread::none},
                             Named<ExpertSpread>{"over-shards", ExpertSpread::over_shards}},
-                 "ranks over which experts are spread: any; none, every rank has all of them; or "
-                 "whole context groups of those that shard the states, with their tensor "
-                 "parallelism or without any"),
+                 "ranks over which experts can be spread: any; none (every rank holds all "
+                 "experts); over-shards (whole context groups of those that shard the states, with "
+                 "their tensor parallelism or without any)"),
           zero_stages("tensor_zero_stages", &L::tensor_zero_stages,
-                      "ZeRO stages beside tensor parallelism")
-              .absent("as without it"),
+                      "ZeRO stages that the stack runs together with tensor parallelism")
+              .absent("the same as without it"),
           zero_stages("context_zero_stages", &L::context_zero_stages,
-                      "ZeRO stages beside context parallelism")
-              .absent("as without it"),
+                      "ZeRO stages that the stack runs together with context parallelism")
+              .absent("the same as without it"),
           flag("whole_context_groups", &L::whole_context_groups,
-               "groups that share the states have whole groups of context parallelism"),
+               "whether a group that shards states must consist of whole context-parallel groups"),
           flag("layers_stay", &L::layers_stay,
-               "where activations lie on the hosts those of one layer stay on the device"),
+               "whether one layer's activations stay on the device while the others are offloaded"),
       });
   return section;
 }
@@ -173,56 +205,60 @@ ChoiceShape generation_names() {
 const Section<StackRelease>& release_section() {
   using R = StackRelease;
   static const Section<R> section(
-      "releases", "What releases of a period do otherwise.",
+      "releases", "How the releases of a period differ from the stack's other keys.",
       {
-          text("since", &R::since, "the first", {kMonth}).absent("no bound"),
-          text("before", &R::before, "the first that does not", {kMonth}).absent("no bound"),
-          text("precision", &R::precision, "the one precision recipe it holds for",
+          text("since", &R::since, "first release that differs so", {kMonth}).absent("no bound"),
+          text("before", &R::before, "first release that no longer differs so", {kMonth})
+              .absent("no bound"),
+          text("precision", &R::precision, "only precision recipe for which the entry holds",
                {precision_names()})
               .absent("all"),
-          text("generation", &R::generation, "the one generation of devices it holds for",
+          text("generation", &R::generation, "only device generation for which the entry holds",
                {generation_names()})
               .absent("all"),
           flag("latent_attention", &R::latent_attention,
-               "it holds for networks with latent attention only"),
-          text("source", &R::source, "the release notes or the recipe that say so"),
+               "whether the entry holds only for networks with latent attention (MLA)"),
+          text("source", &R::source, "release notes or recipe that say so"),
           flag("moe_graphs", &R::moe_graphs,
-               "MoE layers are CUDA graphs: the host needs no time for them")
-              .absent("as the stack"),
-          flag("expert_overlap", &R::expert_overlap, "`overlap.expert_parallel`")
-              .absent("as the stack"),
-          flag("deduplicated_dispatch", &R::deduplicated_dispatch, "as the stack's key")
-              .absent("as the stack"),
-          flag("expert_padding", &R::expert_padding, "as the stack's key").absent("as the stack"),
-          flag("fused_expert_casts", &R::fused_expert_casts, "as the stack's key")
-              .absent("as the stack"),
-          flag("expert_bias_apart", &R::expert_bias_apart, "as the stack's key")
-              .absent("as the stack"),
-          flag("delayed_scaling", &R::delayed_scaling, "as the stack's key").absent("as the stack"),
-          flag("fused_activation_casts", &R::fused_activation_casts, "as the stack's key")
-              .absent("as the stack"),
-          flag("quantised_activation_input", &R::quantised_activation_input, "as the stack's key")
-              .absent("as the stack"),
-          flag("offloads_activations", &R::offloads_activations, "as the stack's key")
-              .absent("as the stack"),
-          flag("flash_attention", &R::flash_attention, "as the stack's key").absent("as the stack"),
-          number("gradient_bytes", &R::gradient_bytes, "as the stack's key", kBytesAnElement)
-              .absent("as the stack"),
-          number("reduction_bytes", &R::reduction_bytes, "as the stack's key", kBytesAnElement)
-              .absent("as the stack"),
+               "whether MoE layers run as CUDA graphs, which need no host time to launch")
+              .absent("unchanged"),
+          flag("expert_overlap", &R::expert_overlap,
+               "overrides the stack's `overlap.expert_parallel`")
+              .absent("unchanged"),
+          flag("deduplicated_dispatch", &R::deduplicated_dispatch, "overrides the stack's")
+              .absent("unchanged"),
+          flag("expert_padding", &R::expert_padding, "overrides the stack's").absent("unchanged"),
+          flag("fused_expert_casts", &R::fused_expert_casts, "overrides the stack's")
+              .absent("unchanged"),
+          flag("expert_bias_apart", &R::expert_bias_apart, "overrides the stack's")
+              .absent("unchanged"),
+          flag("delayed_scaling", &R::delayed_scaling, "overrides the stack's").absent("unchanged"),
+          flag("fused_activation_casts", &R::fused_activation_casts, "overrides the stack's")
+              .absent("unchanged"),
+          flag("quantised_activation_input", &R::quantised_activation_input,
+               "overrides the stack's")
+              .absent("unchanged"),
+          flag("offloads_activations", &R::offloads_activations, "overrides the stack's")
+              .absent("unchanged"),
+          flag("flash_attention", &R::flash_attention, "overrides the stack's").absent("unchanged"),
+          number("gradient_bytes", &R::gradient_bytes, "overrides the stack's", kBytesAnElement)
+              .absent("unchanged"),
+          number("reduction_bytes", &R::reduction_bytes, "overrides the stack's", kBytesAnElement)
+              .absent("unchanged"),
           number("cross_entropy_forward_bytes", &R::cross_entropy_forward_bytes,
-                 "as the stack's key", kBytesAnElement)
-              .absent("as the stack"),
+                 "overrides the stack's", kBytesAnElement)
+              .absent("unchanged"),
           number("cross_entropy_backward_bytes", &R::cross_entropy_backward_bytes,
-                 "as the stack's key", kBytesAnElement)
-              .absent("as the stack"),
-          number("saved_logit_bytes", &R::saved_logit_bytes, "as the stack's key", kBytesAnElement)
-              .absent("as the stack"),
-          number("parallel_logit_bytes", &R::parallel_logit_bytes, "as the stack's key",
+                 "overrides the stack's", kBytesAnElement)
+              .absent("unchanged"),
+          number("saved_logit_bytes", &R::saved_logit_bytes, "overrides the stack's",
                  kBytesAnElement)
-              .absent("as the stack"),
-          number("attention_generation", &R::attention_generation, "as the stack's key", kFactor)
-              .absent("as the stack"),
+              .absent("unchanged"),
+          number("parallel_logit_bytes", &R::parallel_logit_bytes, "overrides the stack's",
+                 kBytesAnElement)
+              .absent("unchanged"),
+          number("attention_generation", &R::attention_generation, "overrides the stack's", kFactor)
+              .absent("unchanged"),
       });
   return section;
 }
@@ -230,53 +266,76 @@ const Section<StackRelease>& release_section() {
 std::vector<Field<Stack>> kernel_fields() {
   using S = Stack;
   return {
-      flag("flash_attention", &S::flash_attention, "else the score matrix lies in memory"),
+      flag("flash_attention", &S::flash_attention,
+           "whether attention is one fused kernel; false: the score matrix lies in memory"),
       number("attention_speed", &S::attention_speed,
-             "forward rate of its attention kernel over the device's fitted rate", kFactor),
+             "forward rate of the stack's attention kernel over the device's fitted rate", kFactor),
       number("attention_speed_hopper", &S::attention_speed_hopper,
-             "the same on devices of the generations hopper and blackwell", kFactor)
+             "`attention_speed` on devices of the generations hopper and blackwell", kFactor)
           .absent("as `attention_speed`"),
       number("attention_generation", &S::attention_generation,
-             "rate of its attention kernel over the one that the speeds are of", kFactor),
+             "factor on both attention speeds: rate of the kernel in use over the one that they "
+             "are of",
+             kFactor),
       number("attention_backward", &S::attention_backward,
-             "time of attention's backward over forward (flash only)", kFactor),
+             "time of the attention kernel's backward pass over its forward pass (flash only)",
+             kFactor),
       number("gemm_speed_hopper", &S::gemm_speed_hopper,
-             "rate of its GEMMs on hopper and blackwell over the device's fitted rate", kFactor)
+             "rate of the stack's GEMMs on hopper and blackwell over the device's fitted rate",
+             kFactor)
           .absent("1"),
       number("expert_speed", &S::expert_speed,
-             "rate of its experts' GEMMs over the device's fitted rate", kFactor),
-      flag("dropout", &S::dropout, "masks of one byte an element are saved"),
+             "rate of the experts' grouped GEMMs over the device's fitted rate", kFactor),
+      flag("dropout", &S::dropout,
+           "whether dropout is used, whose masks are saved with one byte an element"),
       number("memory_traffic", &S::memory_traffic,
-             "traffic of memory-bound operators over the fused minimum", kFactor),
+             "bytes that memory-bound operators move over the least that full fusion allows",
+             kFactor),
       flag("eager_gradients", &S::eager_gradients,
-           "gradients of biases, of norms' weights and of queries, keys and values put together "
-           "are kernels of their own"),
+           "whether separate kernels compute the gradients of biases and norm weights and join "
+           "those of queries, keys and values"),
       flag("compiled", &S::compiled,
-           "layers are compiled as a whole (torch.compile): kept is what backward reads, and not "
-           "all that an eager operation keeps"),
-      flag("fused_cross_entropy", &S::fused_cross_entropy, "two all-reduces instead of three"),
+           "whether layers are compiled as a whole (torch.compile), so that only what backward "
+           "reads is saved"),
+  };
+}
+
+std::vector<Field<Stack>> loss_and_expert_fields() {
+  using S = Stack;
+  return {
+      flag("fused_cross_entropy", &S::fused_cross_entropy,
+           "whether the loss over a sharded vocabulary takes two all-reduces instead of three"),
       number("cross_entropy_forward_bytes", &S::cross_entropy_forward_bytes,
-             "traffic a logit, all of it: `memory_traffic` is not of it", kBytesAnElement),
-      number("cross_entropy_backward_bytes", &S::cross_entropy_backward_bytes,
-             "traffic a logit, as forward's", kBytesAnElement),
-      number("saved_logit_bytes", &S::saved_logit_bytes, "memory of a logit at its peak",
+             "memory traffic of the loss's forward pass, bytes a logit; not scaled by "
+             "`memory_traffic`",
              kBytesAnElement),
+      number("cross_entropy_backward_bytes", &S::cross_entropy_backward_bytes,
+             "memory traffic of the loss's backward pass, bytes a logit; not scaled by "
+             "`memory_traffic`",
+             kBytesAnElement),
+      number("saved_logit_bytes", &S::saved_logit_bytes,
+             "peak memory of the logits and their gradients, bytes a logit", kBytesAnElement),
       number("parallel_logit_bytes", &S::parallel_logit_bytes,
-             "the same where the vocabulary is sharded over tensor-parallel ranks; 0: no more",
+             "`saved_logit_bytes` where the vocabulary is sharded over tensor-parallel ranks; 0: "
+             "the same",
              kBytesAnElement),
       flag("deduplicated_dispatch", &S::deduplicated_dispatch,
-           "a token goes once to each rank, however many of its experts are there"),
-      flag("expert_padding", &S::expert_padding,
-           "in low precision experts' rows are padded and cut by copies of their own"),
+           "whether a token is sent once to each rank, however many of its experts are there"),
+      flag(
+          "expert_padding", &S::expert_padding,
+          "whether copy kernels pad experts' rows for low-precision GEMMs and cut the padding off"),
       flag("fused_expert_casts", &S::fused_expert_casts,
-           "experts' inputs are cast by the kernels that write them"),
-      flag("expert_bias_apart", &S::expert_bias_apart, "experts' bias is added apart, in fp32"),
-      flag("delayed_scaling", &S::delayed_scaling,
-           "scales of low precision come from earlier steps: casts do not look for them"),
+           "whether the kernels that write the experts' inputs also cast them to low precision"),
+      flag("expert_bias_apart", &S::expert_bias_apart,
+           "whether separate kernels add the experts' biases, in fp32"),
+      flag(
+          "delayed_scaling", &S::delayed_scaling,
+          "whether low-precision scales come from earlier steps, so that casts need not find them"),
       flag("fused_activation_casts", &S::fused_activation_casts,
-           "in low precision the MLP's activation casts its product and its gradients itself"),
+           "whether the MLP's activation kernel casts its product and its gradients to low "
+           "precision"),
       flag("quantised_activation_input", &S::quantised_activation_input,
-           "in low precision the MLP's activation keeps its input cast"),
+           "whether the MLP's activation saves its input in low precision"),
   };
 }
 
@@ -285,9 +344,9 @@ Field<Stack> rank_orders_field() {
   return Field<Stack>{
       {.key = "rank_orders",
        .shape = {ListShape{{std::ranges::find(of_plan, "rank_order", &FieldSpec::key)->shape}}},
-       .doc = "orders of the ranks that it can run, the usual one first; with pp before dp where "
-              "experts leave as many replicas as the rest of the network: `trainyard plan` "
-              "searches them, unless the scenario names `rank_order`"},
+       .doc = "rank orders that the stack can run, the usual one first; those with pp before dp "
+              "only where experts have as many replicas as the rest of the network: `trainyard "
+              "plan` searches them, unless the scenario names `rank_order`"},
       [](const Json& value, Stack& stack, const Place&) -> Expected<void> {
         stack.rank_orders = value.get<std::vector<std::string>>();
         return {};
@@ -302,37 +361,41 @@ std::vector<Field<Stack>> memory_fields() {
   using S = Stack;
   return {
       number("gradient_bytes", &S::gradient_bytes,
-             "an element of the gradient that is kept for the optimizer", kBytesAnElement),
+             "bytes per element of the gradient that is kept for the optimizer", kBytesAnElement),
       number("reduction_bytes", &S::reduction_bytes,
-             "an element of the gradient as it is reduced over data parallelism", kBytesAnElement),
-      flag("keeps_weight_copy", &S::keeps_weight_copy, "a 16-bit copy beside the master weights"),
+             "bytes per element of the gradient when it is reduced over data-parallel ranks",
+             kBytesAnElement),
+      flag("keeps_weight_copy", &S::keeps_weight_copy,
+           "whether a 16-bit copy of the weights is kept beside the master weights"),
       flag("gradient_accumulation_fused", &S::gradient_accumulation_fused,
-           "the GEMM adds the weight gradient to the main gradient"),
+           "whether the GEMM itself adds the weight gradient to the accumulated gradient"),
       choice("selective", &S::selective,
              std::array{
                  Named<SelectiveRecompute>{"core-attention", SelectiveRecompute::core_attention},
                  Named<SelectiveRecompute>{"every-second-matmul",
                                            SelectiveRecompute::every_second_matmul},
                  Named<SelectiveRecompute>{"half-of-layers", SelectiveRecompute::half_of_layers}},
-             "what `\"recompute\": \"selective\"` repeats"),
+             "what `\"recompute\": \"selective\"` recomputes"),
       choice("partial_recompute", &S::partial_recompute,
              std::array{Named<PartialRecompute>{"by-stage", PartialRecompute::by_stage},
                         Named<PartialRecompute>{"by-chunk", PartialRecompute::by_chunk},
                         Named<PartialRecompute>{"none", PartialRecompute::none}},
-             "which numbers of layers full recomputation repeats: any, on each stage its own; as "
-             "many in every chunk of a pipeline; all layers or none. `trainyard plan` searches "
-             "these, unless the scenario names `recompute`"),
+             "numbers of layers that can be recomputed in full: by-stage: any, each stage its own; "
+             "by-chunk: as many in every chunk of a pipeline; none: all layers or none. `trainyard "
+             "plan` searches these, unless the scenario names `recompute`"),
       flag("recompute_stops_early", &S::recompute_stops_early,
-           "recomputing a layer ends before its last GEMM, whose input is all that is needed"),
+           "whether recomputing a layer stops before its last GEMM, of which backward needs only "
+           "the input"),
       flag("offloads_activations", &S::offloads_activations,
-           "what does not fit goes to the host where that is faster than recomputing it"),
+           "whether `\"recompute\": \"auto\"` moves activations that do not fit to the host where "
+           "recomputing is slower"),
       object<stack_offload_section>("offload", &S::offload,
-                                    "what it can keep in the memory of the hosts")
+                                    "what the stack can offload to host memory")
           .absent("nothing"),
       zero_stages("grouped_sharding", &S::grouped_sharding,
-                  "ZeRO stages whose states it can shard over a part of the ranks that hold the "
-                  "same parameters: `trainyard plan` searches every size of group, unless the "
-                  "scenario names `sharding_group`"),
+                  "ZeRO stages whose states can be sharded over a part of the ranks that hold the "
+                  "same parameters and replicated across the parts (HSDP): `trainyard plan` "
+                  "searches every size of group, unless the scenario names `sharding_group`"),
       rank_orders_field(),
   };
 }
@@ -342,7 +405,7 @@ Field<Stack> schedules_field() {
   for (const Schedule* schedule : schedules()) names.names.emplace_back(schedule->name);
   return Field<Stack>{{.key = "schedules",
                        .shape = {ListShape{{Shape{std::move(names)}}}},
-                       .doc = "pipeline schedules that it runs; others are refused"},
+                       .doc = "pipeline schedules that the stack runs; others are refused"},
                       [](const Json& value, Stack& stack, const Place&) -> Expected<void> {
                         stack.schedules = value.get<std::vector<std::string>>();
                         return {};
@@ -358,22 +421,24 @@ Field<Stack> schedules_field() {
 std::vector<Field<Stack>> plan_fields() {
   using S = Stack;
   return {
-      flag("sequence_parallel", &S::sequence_parallel, "default of the plan's key when t > 1"),
-      count("zero_stage", &S::zero_stage, "default of the plan's key", {0, 3}),
+      flag("sequence_parallel", &S::sequence_parallel,
+           "default of the plan's `sequence_parallel` where t > 1"),
+      count("zero_stage", &S::zero_stage, "default of the plan's `zero_stage`", {0, 3}),
       zero_stages("zero_stages", &S::zero_stages,
-                  "ZeRO stages that it runs: `trainyard plan` searches these, unless the scenario "
-                  "names `zero_stage`")
+                  "ZeRO stages that the stack runs: `trainyard plan` searches these, unless the "
+                  "scenario names `zero_stage`")
           .absent("any"),
-      zero_stages("pipeline_zero_stages", &S::pipeline_zero_stages, "the same under a pipeline")
-          .absent("as without one"),
+      zero_stages("pipeline_zero_stages", &S::pipeline_zero_stages,
+                  "ZeRO stages that the stack runs together with pipeline parallelism")
+          .absent("the same as without it"),
       flag("pipeline_no_sync", &S::pipeline_no_sync,
-           "under a pipeline ZeRO 2 and 3 add up whole gradients, reduced behind the last backward "
-           "pass of each chunk, and keep gathered weights until then"),
+           "whether in a pipeline ZeRO 2 and 3 accumulate unsharded gradients, reduced after the "
+           "last backward pass of each chunk, and keep gathered weights until then"),
       text("zero_stack", &S::zero_stack,
-           "stack of the catalog that runs plans with ZeRO instead, since this one cannot")
-          .absent("it runs them itself"),
+           "catalog stack that runs plans with ZeRO in this one's place, which cannot")
+          .absent("this stack runs them itself"),
       schedules_field(),
-      object<stack_limits_section>("limits", &S::limits, "plans that it does not run")
+      object<stack_limits_section>("limits", &S::limits, "plans that the stack does not run")
           .absent("none"),
       object<stack_overlap_section>("overlap", &S::overlap, "defaults of the plan's `overlap`"),
   };
@@ -383,67 +448,84 @@ std::vector<Field<Stack>> runtime_fields() {
   using S = Stack;
   return {
       flag("copies_sharded_sequences", &S::copies_sharded_sequences,
-           "sequences are sharded in the second dimension of the tensors: the whole tensor is "
-           "copied beside each all-gather and reduce-scatter of sequence parallelism"),
+           "whether sequences are sharded in the tensors' second dimension, so that each "
+           "all-gather and reduce-scatter of sequence parallelism also copies the whole tensor"),
       flag("keeps_gathered_inputs", &S::keeps_gathered_inputs,
-           "what sequence parallelism gathered for a GEMM is kept for its weight gradient, and not "
-           "gathered again"),
-      flag("quantised_gathers", &S::quantised_gathers,
-           "gathers of sequence parallelism carry the cast input of low-precision GEMMs"),
+           "whether a GEMM's input, gathered under sequence parallelism, is kept for the weight "
+           "gradient instead of gathered again"),
+      flag(
+          "quantised_gathers", &S::quantised_gathers,
+          "whether all-gathers of sequence parallelism carry inputs already cast to low precision"),
       number("tensor_parallel_hidden", &S::tensor_parallel_hidden,
-             "part of the TP traffic that is hidden when it overlaps", kPart),
+             "share of tensor-parallel communication that is hidden where it overlaps compute",
+             kPart),
       number("overlap_slowdown", &S::overlap_slowdown,
-             "seconds of compute lost a second of overlapped communication, on a device whose "
+             "seconds of compute lost per second of overlapped communication, on a device whose "
              "document has no `overlap_slowdown`",
              kPart),
       flag("exposed_gathers", &S::exposed_gathers,
-           "ZeRO-1 gathers parameters with nothing beside, whatever `overlap` says"),
+           "whether ZeRO-1's parameter gathering overlaps nothing, whatever `overlap` says"),
       flag("scattered_sends", &S::scattered_sends,
-           "without sequence parallelism a stage sends 1/t and gathers on the other side"),
-      flag("optimizer_barrier", &S::optimizer_barrier, "default of the plan's key"),
+           "whether, without sequence parallelism, each of t ranks sends 1/t of the activations to "
+           "the next stage, which gathers them"),
+      flag("optimizer_barrier", &S::optimizer_barrier, "default of the plan's `optimizer_barrier`"),
       quantity("sharded_update_per_rank", &S::sharded_update_per_rank,
-               "serial part of a ZeRO-1 update, a rank of the sharding group", Zero::allowed),
-      quantity("host_layer_forward", &S::host_layer_forward,
-               "host time to launch a dense layer's forward pass", Zero::allowed),
-      quantity("host_moe_layer_forward", &S::host_moe_layer_forward, "and a MoE layer's",
+               "serial time of a ZeRO-1 optimizer update per rank of the sharding group",
                Zero::allowed),
-      number("host_backward", &S::host_backward, "host time of backward over forward",
-             kFactorOrZero),
+      quantity("host_layer_forward", &S::host_layer_forward,
+               "host time to launch the forward pass of a dense layer", Zero::allowed),
+      quantity("host_moe_layer_forward", &S::host_moe_layer_forward,
+               "host time to launch the forward pass of a MoE layer", Zero::allowed),
+      number("host_backward", &S::host_backward,
+             "host time to launch a backward pass over that of a forward pass", kFactorOrZero),
       quantity("host_microbatch", &S::host_microbatch,
-               "host time of head, loss and bookkeeping, a micro-batch", Zero::allowed),
-      quantity("step_overhead", &S::step_overhead, "data loading and logging, a step",
+               "host time per micro-batch for head, loss and bookkeeping", Zero::allowed),
+      quantity("step_overhead", &S::step_overhead, "time per step for data loading and logging",
                Zero::allowed),
       number("rank_spread", &S::rank_spread,
-             "standard deviation of a rank's speed over its mean: the slowest sets the pace",
+             "standard deviation of the ranks' speed over its mean: the slowest sets the pace",
              kPart),
+  };
+}
+
+std::vector<Field<Stack>> interval_and_reserve_fields() {
+  using S = Stack;
+  return {
       number(
           "interval_low", &S::interval_low,
-          "10 % quantile of measured over predicted step time among runs like those of this stack",
+          "10 % quantile of measured over predicted step time, among runs like those of this stack",
           kFactor),
-      number("interval_high", &S::interval_high, "and the 90 % quantile", kFactor),
+      number("interval_high", &S::interval_high,
+             "90 % quantile of measured over predicted step time, among the same runs", kFactor),
       number("interval_moe", &S::interval_moe,
-             "how many times wider, in logarithm, for mixture-of-experts networks", kFactor),
-      object<evidence_section>("evidence", &S::evidence,
-                               "what the runs behind the interval were like"),
+             "factor on the logarithm of the step-time interval for mixture-of-experts networks",
+             kFactor),
+      object<evidence_section>(
+          "evidence", &S::evidence,
+          "published runs that the interval comes from; it widens beyond them"),
       number("memory_interval_low", &S::memory_interval_low,
-             "10 % quantile of measured over predicted peaks of memory", kFactor),
-      number("memory_interval_high", &S::memory_interval_high, "and the 90 % quantile", kFactor),
-      quantity("runtime_memory", &S::runtime_memory, "context and communicator buffers",
-               Zero::allowed),
-      number("fragmentation", &S::fragmentation, "reserved over allocated memory, minus one",
+             "10 % quantile of measured over predicted peak memory", kFactor),
+      number("memory_interval_high", &S::memory_interval_high,
+             "90 % quantile of measured over predicted peak memory", kFactor),
+      quantity("runtime_memory", &S::runtime_memory,
+               "device memory taken by the device context and communicator buffers", Zero::allowed),
+      number("fragmentation", &S::fragmentation,
+             "memory that the allocator reserves beyond the allocated, as a share of the allocated",
              kPart),
   };
 }
 
 std::vector<Field<Stack>> stack_fields() {
   std::vector<Field<Stack>> all = {
-      text("name", &Stack::name, "as tables show it").absent("the name of the catalog entry"),
+      text("name", &Stack::name, "name that tables show").absent("the name of the catalog entry"),
       text("source", &Stack::source, "where the figures come from"),
   };
   for (Field<Stack>& field : kernel_fields()) all.push_back(std::move(field));
+  for (Field<Stack>& field : loss_and_expert_fields()) all.push_back(std::move(field));
   for (Field<Stack>& field : memory_fields()) all.push_back(std::move(field));
   for (Field<Stack>& field : plan_fields()) all.push_back(std::move(field));
   for (Field<Stack>& field : runtime_fields()) all.push_back(std::move(field));
+  for (Field<Stack>& field : interval_and_reserve_fields()) all.push_back(std::move(field));
   all.push_back(objects<release_section>("releases", &Stack::releases,
                                          "what its releases do otherwise; `training.release` or "
                                          "`measured.release` says which one runs")
