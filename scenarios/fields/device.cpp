@@ -24,7 +24,7 @@ Field<Peaks> peak_of(std::size_t dtype) {
   return {
       {.key = std::string(kDtypeNames[dtype]),
        .shape = {QuantityShape{Dimension::flops_per_second}},
-       .doc = "dense, without sparsity"},
+       .doc = "dense datasheet peak of this dtype, without sparsity"},
       [dtype](const Json& value, Peaks& peaks, const Place&) -> Expected<void> {
         peaks[dtype] = FlopsPerSecond(
             parse_quantity(value.get<std::string>(), Dimension::flops_per_second, false).value());
@@ -40,7 +40,7 @@ Field<GemmRates> tile_efficiency_field() {
   return {
       {.key = "tile_efficiency",
        .shape = {ListShape{.element = {{kShare}}, .size = 3}},
-       .doc = "rate of 128×256, 128×128 and 64×64 tiles over `per_multiprocessor`"},
+       .doc = "rates of 128×256, 128×128 and 64×64 tiles, as shares of `per_multiprocessor`"},
       [](const Json& value, GemmRates& rates, const Place&) -> Expected<void> {
         for (std::size_t i = 0; i < rates.tile_efficiency.size(); ++i) {
           rates.tile_efficiency[i] = value[i].get<double>();
@@ -53,39 +53,48 @@ Field<GemmRates> tile_efficiency_field() {
 const Section<GemmRates>& gemm_section() {
   using G = GemmRates;
   static const Section<G> section(
-      "gemm", "GEMMs of one dtype, by the tile model (model/cost/kernels/gemm.h).",
+      "gemm", "Fitted rates of GEMMs of one dtype, by the tile model (model/cost/kernels/gemm.h).",
       {
           quantity("per_multiprocessor", &G::per_multiprocessor,
-                   "rate of one SM in the steady loop of a 128×256 tile")
+                   "rate of one SM in the steady k loop of a 128×256 tile")
               .required(),
-          quantity("overhead", &G::overhead, "launch and tail of a kernel", Zero::allowed),
-          number("fill", &G::fill, "k-elements that filling and draining a tile costs", kElements),
-          number("memory_share", &G::memory_share, "of `memory_bandwidth`, where memory bounds",
-                 kShare),
-          number("wave_round", &G::wave_round, "how far a partial wave costs a whole one",
+          quantity("overhead", &G::overhead, "fixed time of a kernel: launch and tail",
+                   Zero::allowed),
+          number("fill", &G::fill,
+                 "cost of filling and draining a tile's k loop, as extra elements of k", kElements),
+          number("memory_share", &G::memory_share,
+                 "share of `memory_bandwidth` that a memory-bound GEMM attains", kShare),
+          number("wave_round", &G::wave_round,
+                 "how far a partial wave of tiles costs a whole one: 0 in proportion, 1 fully",
                  kShareOrZero),
-          number("wave_tail", &G::wave_tail, "waves lost at the end of a kernel", {0, 10}),
-          number("clock_drop", &G::clock_drop, "slow-down of a long kernel at full power",
+          number("wave_tail", &G::wave_tail, "time lost at the end of a kernel, in waves of tiles",
+                 {0, 10}),
+          number("clock_drop", &G::clock_drop,
+                 "relative slow-down of a long GEMM, whose power draw lowers the clock",
                  kShareOrZero),
           tile_efficiency_field(),
-          number("split_bytes", &G::split_bytes,
-                 "traffic an output element of each further split of k", {0, 1000}),
-          number("tile_round", &G::tile_round, "how far a partial tile costs a whole one",
+          number(
+              "split_bytes", &G::split_bytes,
+              "memory traffic per output element, in bytes, of each further split of k (split-k)",
+              {0, 1000}),
+          number("tile_round", &G::tile_round,
+                 "how far a partial tile costs a whole one: 0 in proportion, 1 fully",
                  kShareOrZero),
           number("ragged_rows", &G::ragged_rows,
-                 "compute of an m that is no multiple of 8, over that of its neighbours", kShare),
+                 "compute time where m is no multiple of 8, over that of neighbouring shapes",
+                 kShare),
           quantity("cache", &G::cache,
-                   "operands up to this size stay in the last-level cache from run to run",
+                   "size of operands and result up to which repeated runs find them in the "
+                   "last-level cache",
                    Zero::allowed),
-          number("cache_speed", &G::cache_speed, "its bandwidth over the attained HBM bandwidth",
-                 {1, 100}),
-          quantity(
-              "cast_overhead", &G::cast_overhead,
-              "of casting the activation, which the measured tables include and a step's price "
-              "has elsewhere",
-              Zero::allowed),
-          number("cast_bytes", &G::cast_bytes, "likewise: traffic an element of the activation",
-                 {0, 1000}),
+          number("cache_speed", &G::cache_speed,
+                 "bandwidth of the last-level cache over the attained HBM bandwidth", {1, 100}),
+          quantity("cast_overhead", &G::cast_overhead,
+                   "fixed time to cast the activation, which measured tables include; in a step it "
+                   "is priced apart",
+                   Zero::allowed),
+          number("cast_bytes", &G::cast_bytes,
+                 "memory traffic per element of the activation, in bytes, of that cast", {0, 1000}),
           residual("residual", &G::residual, "log2 of m, of n, of k"),
       });
   return section;
@@ -94,7 +103,7 @@ const Section<GemmRates>& gemm_section() {
 Field<GemmTable> gemm_of(std::size_t dtype) {
   return {{.key = std::string(kDtypeNames[dtype]),
            .shape = {ObjectShape{&spec_of<gemm_section>, {}}},
-           .doc = "GEMMs of this dtype"},
+           .doc = "fitted rates of GEMMs of this dtype"},
           [dtype](const Json& value, GemmTable& table, const Place& place) {
             return gemm_section().read(value, table[dtype], place);
           },
@@ -122,42 +131,57 @@ const Section<Peaks>& peak_section() {
 }
 
 const Section<GemmTable>& gemm_table_section() {
-  static const Section<GemmTable> section("gemm_by_dtype", "GEMMs by dtype.",
-                                          by_dtype<GemmTable>(gemm_of, "as bf16, at equal peaks"));
+  static const Section<GemmTable> section(
+      "gemm_by_dtype", "Fitted rates of GEMMs by dtype.",
+      by_dtype<GemmTable>(gemm_of, "as bf16 where their peaks are equal, else not supported"));
   return section;
 }
 
 const Section<AttentionRates>& attention_section() {
   using A = AttentionRates;
   static const Section<A> section(
-      "attention", "Forward attention of one head dimension (model/cost/kernels/attention.h).",
+      "attention",
+      "Fitted rates of forward attention for one head dimension (model/cost/kernels/attention.h).",
       {
-          count("head_dim", &A::head_dim, "d: between two entries figures are interpolated")
+          count("head_dim", &A::head_dim,
+                "d: head dimension of this entry; times between two entries are interpolated")
               .required(),
           quantity("per_multiprocessor", &A::per_multiprocessor,
-                   "rate of one SM on a 128×128 tile of scores")
+                   "rate of one SM on a 128×128 tile of attention scores")
               .required(),
-          quantity("overhead", &A::overhead, "launch and tail of a kernel", Zero::allowed),
-          number("tail", &A::tail, "share of the longest row that stays exposed at the end",
+          quantity("overhead", &A::overhead, "fixed time of a kernel: launch and tail",
+                   Zero::allowed),
+          number("tail", &A::tail,
+                 "share of the longest row of tiles that stays exposed at the end of a kernel",
                  {0, 10}),
-          quantity("query_tile", &A::query_tile, "a tile of 128 queries at d = 128", Zero::allowed),
+          quantity("query_tile", &A::query_tile,
+                   "fixed time of a tile of 128 queries, at head dimension 128", Zero::allowed),
           number("window_tiles", &A::window_tiles,
-                 "key tiles that a sliding window touches beyond its width", {0, 100}),
-          count("row_tile", &A::row_tile, "queries that a tile holds", {.least = 1, .most = 1024}),
-          flag("sliding", &A::sliding, "the kernel with a sliding window"),
+                 "tiles of keys that a sliding window touches beyond its width", {0, 100}),
+          count("row_tile", &A::row_tile,
+                "queries that a tile holds: sequences are rounded up to its multiples",
+                {.least = 1, .most = 1024}),
+          flag("sliding", &A::sliding,
+               "whether these are the rates of the kernel with a sliding window"),
           count("window", &A::window,
-                "of that kernel, the widest window that was measured: beyond it keys are at the "
-                "plain kernel's rate")
-              .absent("any width has these rates"),
+                "widest sliding window that was measured, in keys; keys beyond it cost as without "
+                "a window")
+              .absent("the rates hold for any width"),
           number("query_traffic", &A::query_traffic,
-                 "traffic of the measured kernel over Q and O once", {0, 100}),
-          number("kv_traffic", &A::kv_traffic, "the same over K and V once", {0, 100}),
-          quantity("cache", &A::cache, "traffic of which half misses the last-level cache",
+                 "memory traffic of the measured kernel for Q and O, over reading Q and writing O "
+                 "once",
+                 {0, 100}),
+          number("kv_traffic", &A::kv_traffic,
+                 "memory traffic of the measured kernel for K and V, over reading them once",
+                 {0, 100}),
+          quantity("cache", &A::cache,
+                   "traffic of a kernel at which half of it misses the last-level cache",
                    Zero::allowed),
           number("cached_share", &A::cached_share,
-                 "time of the traffic that hits over that which misses", kShareOrZero),
+                 "time of a byte in the last-level cache over that of one in the HBM",
+                 kShareOrZero),
           residual("residual", &A::residual,
-                   "log2 of the sequence, of batch × heads, of heads a KV head"),
+                   "log2 of the sequence length, of batch × heads, of query heads per KV head"),
       });
   return section;
 }
@@ -165,29 +189,42 @@ const Section<AttentionRates>& attention_section() {
 const Section<ExpertRates>& experts_section() {
   using E = ExpertRates;
   static const Section<E> section(
-      "experts", "Grouped GEMMs of the routed experts (model/cost/kernels/experts.h).",
+      "experts",
+      "Fitted rates of the routed experts' grouped GEMMs (model/cost/kernels/experts.h).",
       {
-          quantity("per_multiprocessor", &E::per_multiprocessor, "rate of one SM").required(),
-          quantity("overhead", &E::overhead, "of the block: GEMMs, activation, permutation",
+          quantity("per_multiprocessor", &E::per_multiprocessor,
+                   "rate of one SM in the experts' GEMMs")
+              .required(),
+          quantity("overhead", &E::overhead,
+                   "fixed time of a whole expert block: GEMMs, activation, permutation",
                    Zero::allowed),
-          number("padding_rows", &E::padding_rows, "rows by which an expert's group is rounded up",
-                 kElements),
-          number("fill", &E::fill, "k-elements that filling and draining a tile costs", kElements),
-          number("memory_share", &E::memory_share, "of `memory_bandwidth`, for weights", kShare),
+          number("padding_rows", &E::padding_rows,
+                 "mean number of rows by which an expert's tokens are padded", kElements),
+          number("fill", &E::fill,
+                 "cost of filling and draining a tile's k loop, as extra elements of k", kElements),
+          number("memory_share", &E::memory_share,
+                 "share of `memory_bandwidth` that reading expert weights attains", kShare),
           number("lone_share", &E::lone_share,
-                 "bandwidth of a rank with one expert over `memory_share`", kShare),
+                 "bandwidth of a rank with one expert, over that of a rank with several", kShare),
           number("hidden_passes", &E::hidden_passes,
-                 "of the measured block: times a row of the hidden width crosses the HBM",
+                 "times each routed token's row of the hidden size crosses the HBM in the measured "
+                 "block",
                  {0, 100}),
-          number("ffn_passes", &E::ffn_passes, "the same of the experts' width", {0, 100}),
+          number("ffn_passes", &E::ffn_passes,
+                 "times each routed token's row of the experts' width crosses the HBM in the "
+                 "measured block",
+                 {0, 100}),
           number("group_passes", &E::group_passes,
-                 "the same of every token of the expert-parallel group", {0, 100}),
+                 "times a row of each token of the expert-parallel group crosses the HBM in the "
+                 "measured block",
+                 {0, 100}),
           number("skew_gain", &E::skew_gain,
-                 "excess of the busiest rank over what a power law lets expect", {0, 10}),
-          residual(
-              "residual", &E::residual,
-              "log2 of rows an expert, of experts a rank, of the experts' width on a rank, and "
-              "the routing: 0 balanced, 1 and 2 power laws of exponent 1.01 and 1.2"),
+                 "measured excess load of the busiest rank over the excess that the routing's "
+                 "power law predicts",
+                 {0, 10}),
+          residual("residual", &E::residual,
+                   "log2 of rows per expert, of experts per rank, of the experts' width on a rank, "
+                   "and the routing: 0 balanced, 1 and 2 power laws of exponent 1.01 and 1.2"),
       });
   return section;
 }
@@ -207,18 +244,22 @@ Expected<void> check_attention(ComputeRates& rates, const Place& place) {
 const Section<ComputeRates>& rates_section() {
   using R = ComputeRates;
   static const Section<R> section(
-      "rates", "Fitted: what the kernels attain of the datasheet's figures.",
+      "rates", "Fitted rates: what kernels attain of the datasheet's figures.",
       {
-          object<gemm_table_section>("gemm", &R::gemm, "GEMMs by dtype").required(),
+          object<gemm_table_section>("gemm", &R::gemm, "fitted rates of GEMMs by dtype").required(),
           number("batched_gemm", &R::batched_gemm,
-                 "the GEMMs of attention that is not fused, of the peak of its precision", kShare),
+                 "share of their dtype's peak that the GEMMs of unfused attention attain", kShare),
           objects<attention_section>("attention", &R::attention,
-                                     "fused attention, by ascending `head_dim`")
+                                     "fitted rates of fused attention: first without a window, by "
+                                     "ascending `head_dim`, then with one")
               .required(),
-          object<experts_section>("experts", &R::experts, "the experts' GEMMs")
+          object<experts_section>("experts", &R::experts,
+                                  "fitted rates of the experts' grouped GEMMs")
               .absent("a MoE network cannot be priced"),
-          number("memory", &R::memory, "memory-bound operators, of `memory_bandwidth`", kShare),
-          quantity("launch", &R::launch, "start and tail of a memory-bound kernel", Zero::allowed),
+          number("memory", &R::memory,
+                 "share of `memory_bandwidth` that memory-bound operators attain", kShare),
+          quantity("launch", &R::launch, "fixed time of a memory-bound kernel: launch and tail",
+                   Zero::allowed),
           number("sustained_clock", &R::sustained_clock,
                  "clock in training over the clock at which the kernels were measured", kShare),
           sources<rates_section, R>(),
@@ -232,7 +273,8 @@ const Section<CollectiveCurve>& curve_section() {
   using Operation = Named<CollectiveOperation>;
   static const Section<C> section(
       "collective",
-      "Fitted time of a collective inside one NVLink domain: latency + S/bandwidth + root·√S.",
+      "Fitted time of a collective of S bytes inside one NVLink domain: latency + S/bandwidth + "
+      "root·√S.",
       {
           choice("operation", &C::operation,
                  std::array{Operation{"all-reduce", CollectiveOperation::all_reduce},
@@ -241,13 +283,14 @@ const Section<CollectiveCurve>& curve_section() {
                             Operation{"all-to-all", CollectiveOperation::all_to_all},
                             Operation{"broadcast", CollectiveOperation::broadcast},
                             Operation{"send", CollectiveOperation::send}},
-                 "what is communicated")
+                 "operation of the curve")
               .required(),
-          count("gpus", &C::gpus, "devices that take part", {.least = 2}).required(),
-          quantity("latency", &C::latency, "the constant term", Zero::allowed).required(),
-          quantity("bandwidth", &C::bandwidth, "S over the linear term").required(),
-          number("root", &C::root, "of the √S term, in seconds per √byte", {0, 1}),
-          residual("residual", &C::residual, "log2 of the bytes"),
+          count("gpus", &C::gpus, "number of devices that take part", {.least = 2}).required(),
+          quantity("latency", &C::latency, "constant term of the time", Zero::allowed).required(),
+          quantity("bandwidth", &C::bandwidth, "bandwidth of the linear term: S over its time")
+              .required(),
+          number("root", &C::root, "factor of the √S term, in seconds per √byte", {0, 1}),
+          residual("residual", &C::residual, "log2 of S"),
       });
   return section;
 }
@@ -267,41 +310,46 @@ const Section<Device>& device_section() {
   static const Section<D> section(
       "device", "An accelerator: datasheet figures and fitted rates.",
       {
-          text("name", &D::name, "as tables show it").absent("the name of the catalog entry"),
+          text("name", &D::name, "name that tables show").absent("the name of the catalog entry"),
           text("source", &D::source, "where the datasheet figures come from"),
           choice("generation", &D::generation, named<DeviceGeneration>(kDeviceGenerations),
-                 "whose runs and releases of software it shares")
-              .absent("another: intervals are wider, no run of a stack was on such a device"),
-          object<peak_section>(
-              "peak", &D::peak,
-              "dense peak by dtype, which MFU divides by; how long kernels take is "
-              "`rates`")
+                 "device generation: decides which published runs are alike and which of a stack's "
+                 "`releases` hold")
+              .absent("another one: no stack has published runs on it, so intervals are wider"),
+          object<peak_section>("peak", &D::peak,
+                               "dense datasheet peak by dtype, which MFU divides by; times of "
+                               "kernels come from `rates`")
               .required(),
-          quantity("memory", &D::memory, "capacity").required(),
-          quantity("memory_bandwidth", &D::memory_bandwidth, "datasheet").required(),
+          quantity("memory", &D::memory, "capacity of the device memory").required(),
+          quantity("memory_bandwidth", &D::memory_bandwidth,
+                   "datasheet bandwidth of the device memory")
+              .required(),
           quantity("link_bandwidth", &D::link_bandwidth,
-                   "NVLink (or PCIe where there is none), per direction")
+                   "bandwidth of its NVLink (or PCIe where there is none), per direction")
               .required(),
-          quantity("host_bandwidth", &D::host_bandwidth, "to host memory, per direction")
+          quantity("host_bandwidth", &D::host_bandwidth, "bandwidth to host memory, per direction")
               .absent("unknown: nothing can be offloaded; checkpoints are copied at 25 GB/s"),
           number("overlap_slowdown", &D::overlap_slowdown,
-                 "seconds of compute lost a second of overlapped communication, measured", kPart)
+                 "seconds of compute lost per second of overlapped communication, as measured on "
+                 "the device",
+                 kPart)
               .absent("as the stack has it"),
-          quantity("power", &D::power, "at full load").absent("unknown: no energy is stated"),
-          quantity("price", &D::price, "of one device").absent("unknown: no cost is stated"),
-          count("multiprocessors", &D::multiprocessors, "SMs"),
+          quantity("power", &D::power, "power draw at full load")
+              .absent("unknown: no energy is stated"),
+          quantity("price", &D::price, "price of one device").absent("unknown: no cost is stated"),
+          count("multiprocessors", &D::multiprocessors, "number of SMs (multiprocessors)"),
           number("interval_widening", &D::interval_widening,
-                 "how many times wider intervals are, in logarithm: above 1 where the rates are "
-                 "another device's; `fit` to GEMMs of its own takes it away",
+                 "factor on the logarithm of step-time intervals: above 1 where the rates are "
+                 "another device's; `trainyard fit` to its own GEMMs removes it",
                  kWidening),
-          object<rates_section>("rates", &D::rates, "fitted rates").required(),
+          object<rates_section>("rates", &D::rates, "fitted rates of its kernels").required(),
           objects<curve_section>("collectives", &D::collectives,
-                                 "fitted curves inside one NVLink domain")
-              .absent("the formulas of the algorithms are used"),
+                                 "fitted times of collectives inside one NVLink domain")
+              .absent("the formulas of the collective algorithms are used"),
           choice("link_kind", &D::link_kind, named<IntraNodeKind>(kIntraNodeKinds),
-                 "of the links of `link_bandwidth` that `collectives` were measured on: on a node "
-                 "whose links have another bandwidth what bytes take is scaled to it, on another "
-                 "kind of links the formulas of the algorithms are used")
+                 "kind of the links that `collectives` were measured on: on links of another "
+                 "bandwidth the time of bytes is scaled, on links of another kind the algorithms' "
+                 "formulas are used")
               .absent("the curves are taken to hold on the links of any node"),
           sources<device_section, D>(),
       },

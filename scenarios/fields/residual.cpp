@@ -39,7 +39,7 @@ tl::unexpected<Error> no_numbers(const Json& line, double most, const Place& pla
 Field<ResidualGrid> knots_field() {
   return {{.key = "knots",
            .shape = {ListShape{.element = {{TextShape{}}}}},
-           .doc = "a line an axis, up to four: coordinates, ascending"},
+           .doc = "grid coordinates: one line of ascending numbers an axis, up to four"},
           [](const Json& value, ResidualGrid& grid, const Place& place) -> Expected<void> {
             for (std::size_t i = 0; i < value.size(); ++i) {
               const auto& line = value[i].get_ref<const std::string&>();
@@ -74,8 +74,8 @@ std::string permille_line(std::span<const double> values) {
 Field<ResidualGrid> permille_field() {
   return {{.key = "permille",
            .shape = {ListShape{.element = {{TextShape{}}}}},
-           .doc = "thousandths of ln(measured / form): a line a knot of the first axis, in it the "
-                  "last axis fastest; one line where there is one axis"},
+           .doc = "ln(measured / formula) in thousandths: one line for each knot of the first "
+                  "axis, in it the last axis fastest; one line if there is one axis"},
           [](const Json& value, ResidualGrid& grid, const Place& place) -> Expected<void> {
             for (std::size_t i = 0; i < value.size(); ++i) {
               const auto& line = value[i].get_ref<const std::string&>();
@@ -119,7 +119,9 @@ Expected<void> check_grid(ResidualGrid& grid, const Place& place) {
 
 const Section<ResidualGrid>& residual_section() {
   static const Section<ResidualGrid> section(
-      "residual", "A smooth correction of a fitted form: a grid over logarithms of the shape.",
+      "residual",
+      "A smooth correction of a fitted formula: a grid over logarithms of the kernel's or "
+      "message's sizes.",
       {knots_field().required(), permille_field().required()}, {.finish = check_grid});
   return section;
 }

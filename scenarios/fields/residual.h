@@ -17,8 +17,8 @@ template <typename T>
 Field<T> residual(std::string key, ResidualGrid T::*member, const std::string& axes) {
   return {{.key = std::move(key),
            .shape = {ObjectShape{&spec_of<residual_section>, {}}},
-           .doc = "what the form leaves, over " + axes,
-           .absent = "the form alone"},
+           .doc = "correction of the fitted formula, over " + axes,
+           .absent = "the formula alone"},
           [member](const Json& value, T& owner, const Place& place) {
             return residual_section().read(value, owner.*member, place);
           },
