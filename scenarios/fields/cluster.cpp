@@ -33,11 +33,14 @@ const Section<InterNode>& inter_node_section() {
 const Section<FabricMeasured>& fabric_measured_section() {
   using M = FabricMeasured;
   static const Section<M> section(
-      "fabric_measured", "Collectives across nodes that a fabric's figures were fitted to.",
+      "fabric_measured",
+      "Measured collectives across nodes that a fabric's figures were fitted to.",
       {
-          reference<node_section>("node", &M::node, "what the nodes were").required(),
-          text("source", &M::source, "of the rows, as the data spells it").required(),
-          text("algorithm", &M::algorithm, "the one that ran (`plan.collective`)")
+          reference<node_section>("node", &M::node, "node that the measurements ran on").required(),
+          text("source", &M::source, "source of the measured rows, as the data spells it")
+              .required(),
+          text("algorithm", &M::algorithm,
+               "collective algorithm that ran (as in `plan.collective`)")
               .absent("the fastest"),
       });
   return section;
@@ -46,7 +49,7 @@ const Section<FabricMeasured>& fabric_measured_section() {
 // The fields of a fabric that a cluster has too, kept in its `inter`.
 std::vector<Field<FabricDocument>> fabric_fields() {
   std::vector<Field<FabricDocument>> fields = {
-      text("name", &FabricDocument::name, "as tables show it")
+      text("name", &FabricDocument::name, "name that tables show")
           .absent("the name of the catalog entry"),
       text("source", &FabricDocument::source, "where the figures come from"),
   };
@@ -62,9 +65,10 @@ std::vector<Field<FabricDocument>> fabric_fields() {
     if (from_node) lifted.spec.absent = "the node's own NICs";
     fields.push_back(std::move(lifted));
   }
-  fields.push_back(object<fabric_measured_section>("measured", &FabricDocument::measured,
-                                                   "what its figures were fitted to")
-                       .absent("they were not fitted"));
+  fields.push_back(
+      object<fabric_measured_section>("measured", &FabricDocument::measured,
+                                      "measured collectives that the figures were fitted to")
+          .absent("they were not fitted"));
   fields.push_back(sources<fabric_section, FabricDocument>());
   return fields;
 }
@@ -118,22 +122,23 @@ const Section<Cluster>& cluster_section() {
   static const Section<C> section(
       "cluster", "A cluster of equal nodes, spelled out.",
       {
-          reference<device_section>("device", &C::device, "what computes").required(),
-          count("devices_per_node", &C::devices_per_node, "devices of one node", kDevicesPerNode)
+          reference<device_section>("device", &C::device, "type of device").required(),
+          count("devices_per_node", &C::devices_per_node, "number of devices in a node",
+                kDevicesPerNode)
               .required(),
           count("nodes", &C::nodes, "number of nodes", kNodes).required(),
-          object<intra_node_section>("intra_node", &C::intra, "the links inside a node").required(),
-          object<inter_node_section>("inter_node", &C::inter, "the fabric between nodes")
-              .absent("only when `nodes` is 1"),
-          count("nvlink_domain", &C::nvlink_domain, "devices that reach each other by NVLink",
-                kNodes)
+          object<intra_node_section>("intra_node", &C::intra, "links inside a node").required(),
+          object<inter_node_section>("inter_node", &C::inter, "fabric between nodes")
+              .absent("allowed only when `nodes` is 1"),
+          count("nvlink_domain", &C::nvlink_domain,
+                "number of devices that reach each other by NVLink, across nodes too", kNodes)
               .absent("`devices_per_node`"),
-          quantity("host_memory", &C::host_memory,
-                   "capacity of a node's hosts, for what is offloaded")
+          quantity("host_memory", &C::host_memory, "host memory of a node, for what is offloaded")
               .absent("unknown: taken to be enough"),
           quantity("host_memory_bandwidth", &C::host_memory_bandwidth,
-                   "of a node, for an optimizer on the host"),
-          quantity("nvme_bandwidth", &C::nvme_bandwidth, "of a node"),
+                   "bandwidth of a node's host memory, for an optimizer on the host"),
+          quantity("nvme_bandwidth", &C::nvme_bandwidth,
+                   "NVMe bandwidth of a node, for offloading and checkpoints"),
       },
       {.finish = finish_spelled_out});
   return section;
@@ -150,9 +155,9 @@ const Section<ClusterOfNodes>& cluster_of_nodes_section() {
   static const Section<C> section(
       "cluster_of_nodes", "A cluster of equal nodes from a node document.",
       {
-          reference<node_section>("node", &C::node, "what the cluster is made of").required(),
+          reference<node_section>("node", &C::node, "node that the cluster is made of").required(),
           count("nodes", &C::nodes, "number of nodes", kNodes).required(),
-          reference<fabric_section>("fabric", &C::fabric, "what connects the nodes")
+          reference<fabric_section>("fabric", &C::fabric, "fabric that connects the nodes")
               .absent("the node's own NICs on a non-blocking rail-optimised fat tree"),
       });
   return section;
@@ -177,13 +182,14 @@ const Section<ClusterOfTopology>& cluster_of_topology_section() {
       "cluster_of_topology", "A cluster of equal nodes, each as NCCL describes it.",
       {
           text("nccl_topology", &C::path,
-               "path, absolute or relative to the document, to what NCCL_TOPO_DUMP_FILE wrote",
+               "path, absolute or relative to the document, of the file that NCCL_TOPO_DUMP_FILE "
+               "wrote",
                {PathShape{"an NCCL topology (XML)"}})
               .required(),
-          reference<device_section>("device", &C::device, "what computes")
-              .absent("as the file names or suggests it"),
+          reference<device_section>("device", &C::device, "type of device")
+              .absent("as the file names it or suggests"),
           count("nodes", &C::nodes, "number of nodes", kNodes),
-          reference<fabric_section>("fabric", &C::fabric, "what connects the nodes")
+          reference<fabric_section>("fabric", &C::fabric, "fabric that connects the nodes")
               .absent("the node's own NICs on a non-blocking rail-optimised fat tree"),
       });
   return section;
@@ -200,8 +206,8 @@ Field<ClusterOfGroups> groups_field() {
       {.key = "groups",
        .shape = {ListShape{
            {Shape{ObjectShape{&spec_of<cluster_of_nodes_section>, {}}}}, 2, kMostGroups}},
-       .doc = "groups of nodes with as many devices each, such as generations; for "
-              "`trainyard plan`, `estimate`, `goodput`, `diff` and sweeps"},
+       .doc = "groups of unlike nodes, such as device generations; every node has equally many "
+              "devices. For `trainyard plan`, `estimate`, `goodput`, `diff` and sweeps"},
       [](const Json& value, ClusterOfGroups& all, const Place& place) -> Expected<void> {
         for (std::size_t i = 0; i < value.size(); ++i) {
           ClusterOfNodes& group = all.groups.emplace_back();
@@ -221,10 +227,10 @@ const Section<ClusterOfGroups>& cluster_of_groups_section() {
       {
           groups_field(),
           quantity("boundary_bandwidth", &C::bandwidth,
-                   "of one device, to another group, each direction")
-              .absent("its part of the NICs of the narrower of the two groups"),
-          quantity("boundary_latency", &C::latency, "of a message to another group")
-              .absent("the longer one of the two groups' fabrics"),
+                   "bandwidth of one device to another group, per direction")
+              .absent("a device's share of its node's NICs, in the group where that is less"),
+          quantity("boundary_latency", &C::latency, "latency (α) of a message to another group")
+              .absent("the longer latency of the two groups' fabrics"),
       });
   return section;
 }
@@ -320,8 +326,9 @@ const Section<IntraNode>& intra_node_section() {
           choice("kind", &I::kind, named<IntraNodeKind>(kIntraNodeKinds),
                  "how the devices are wired")
               .required(),
-          quantity("bandwidth", &I::bandwidth, "of one device").required(),
-          quantity("latency", &I::latency, "α of one message step", Zero::allowed),
+          quantity("bandwidth", &I::bandwidth, "bandwidth of one device's links, per direction")
+              .required(),
+          quantity("latency", &I::latency, "latency (α) of one message step", Zero::allowed),
       });
   return section;
 }
@@ -331,22 +338,24 @@ const Section<Node>& node_section() {
   static const Section<N> section(
       "node", "A node: devices, the links among them, and its NICs.",
       {
-          text("name", &N::name, "as tables show it").absent("the name of the catalog entry"),
+          text("name", &N::name, "name that tables show").absent("the name of the catalog entry"),
           text("source", &N::source, "where the figures come from"),
-          reference<device_section>("device", &N::device, "what computes").required(),
-          count("devices", &N::devices, "devices of the node", kDevicesPerNode).required(),
-          object<intra_node_section>("intra_node", &N::intra, "the links inside the node")
+          reference<device_section>("device", &N::device, "type of device").required(),
+          count("devices", &N::devices, "number of devices in the node", kDevicesPerNode)
               .required(),
-          count("nics", &N::nics, "NICs of the node").required(),
-          quantity("nic_bandwidth", &N::nic_bandwidth, "of one NIC").required(),
+          object<intra_node_section>("intra_node", &N::intra, "links inside the node").required(),
+          count("nics", &N::nics, "number of NICs in the node").required(),
+          quantity("nic_bandwidth", &N::nic_bandwidth, "bandwidth of one NIC, per direction")
+              .required(),
           count("nvlink_domain", &N::nvlink_domain,
-                "devices that reach each other by NVLink, across nodes", kNodes)
+                "number of devices that reach each other by NVLink, across nodes too", kNodes)
               .absent("`devices`"),
-          quantity("host_memory", &N::host_memory, "capacity, for what is offloaded")
+          quantity("host_memory", &N::host_memory, "host memory of the node, for what is offloaded")
               .absent("unknown: taken to be enough"),
           quantity("host_memory_bandwidth", &N::host_memory_bandwidth,
-                   "of the node, for an optimizer on the host"),
-          quantity("nvme_bandwidth", &N::nvme_bandwidth, "of the node"),
+                   "bandwidth of the node's host memory, for an optimizer on the host"),
+          quantity("nvme_bandwidth", &N::nvme_bandwidth,
+                   "NVMe bandwidth of the node, for offloading and checkpoints"),
       },
       {.finish = finish_node});
   return section;
@@ -368,7 +377,7 @@ Field<Scenario> cluster_field() {
                 Shape{ObjectShape{&spec_of<cluster_of_topology_section>, "nccl_topology"}},
                 Shape{ObjectShape{&spec_of<cluster_of_groups_section>, "groups"}},
                 Shape{ObjectShape{&spec_of<cluster_section>, {}}}}}},
-           .doc = "the machines"},
+           .doc = "cluster that the network is trained on"},
           read_cluster,
           [](const Scenario&) { return std::nullopt; }};
 }

@@ -44,9 +44,12 @@ const Section<DrawnLink>& link_section() {
   static const Section<D> section(
       "fabric_link", "A cable, or a bundle of them, of a drawn fabric.",
       {
-          text("from", &D::from, "a name in `switches`, or \"node-0\", \"node-1\", …").required(),
-          text("to", &D::to, "the other end: a switch where `from` is a node").required(),
-          quantity("bandwidth", &D::bandwidth, "each way, of the whole bundle").required(),
+          text("from", &D::from,
+               "one end: a name in `switches`, or a node: \"node-0\", \"node-1\", …")
+              .required(),
+          text("to", &D::to, "other end: a switch if `from` is a node").required(),
+          quantity("bandwidth", &D::bandwidth, "bandwidth of the whole bundle, per direction")
+              .required(),
       });
   return section;
 }
@@ -215,53 +218,58 @@ Expected<void> check_key(const KeyOfKind& rule, const InterNode& inter, const Pl
 std::vector<Field<InterNode>> inter_node_fields() {
   using I = InterNode;
   return {
-      choice("kind", &I::kind, kFabricKinds, "how the switches are wired"),
-      count("nics_per_node", &I::nics_per_node, "NICs that reach this fabric"),
-      quantity("bandwidth", &I::bandwidth, "of one NIC"),
+      choice("kind", &I::kind, kFabricKinds, "topology: how the switches are wired"),
+      count("nics_per_node", &I::nics_per_node, "number of NICs of a node that reach this fabric"),
+      quantity("bandwidth", &I::bandwidth, "bandwidth of one NIC, per direction"),
       number("oversubscription", &I::oversubscription,
              "bandwidth into a leaf switch over bandwidth out of it (fat-tree, rail)",
              kOversubscription),
       count("nodes_per_leaf", &I::nodes_per_leaf,
-            "nodes below one leaf (or rail, or dragonfly) switch"),
-      number("efficiency", &I::efficiency, "attained share of the links' bandwidth", {1e-4, 1}),
-      quantity("latency", &I::latency, "α of one message step between nodes", Zero::allowed),
-      quantity("small_latency", &I::small_latency,
-               "α of one message step by the protocol for small messages (NCCL's LL and LL128)",
+            "number of nodes below one leaf (or rail, or dragonfly) switch"),
+      number("efficiency", &I::efficiency, "share of the links' bandwidth that messages attain",
+             {1e-4, 1}),
+      quantity("latency", &I::latency, "latency (α) of one message step between nodes",
                Zero::allowed),
+      quantity(
+          "small_latency", &I::small_latency,
+          "latency (α) of one message step with the protocol for small messages (NCCL's LL, LL128)",
+          Zero::allowed),
       number("small_share", &I::small_share,
-             "bandwidth of that protocol over the other's; 0: there is none", {0, 1}),
+             "bandwidth of the protocol for small messages over the other's; 0: there is none",
+             {0, 1}),
       choice("routing", &I::routing, kRoutings,
-             "adaptive: evenly over all shortest ways, however full they are; static: one of them "
-             "for each pair of NICs, by hash (ECMP), in a torus dimension by dimension; valiant: "
-             "over third groups (dragonfly)"),
+             "paths of traffic: adaptive: evenly over all shortest ones, whatever their load; "
+             "static: one of them for each pair of NICs, by hash (ECMP), in a torus dimension by "
+             "dimension; valiant: through third groups (dragonfly)"),
       quantity("link_bandwidth", &I::link_bandwidth,
-               "of a link between two switches (torus, dragonfly)")
-          .absent("dragonfly: `bandwidth`; torus: the node's NICs over its neighbours"),
+               "bandwidth of a link between two switches, per direction (torus, dragonfly)")
+          .absent("dragonfly: `bandwidth`; torus: the bandwidth of the node's NICs, divided among "
+                  "its neighbours"),
       list("dimensions", &I::dimensions, {CountShape{.most = 256}},
            "torus: nodes along each dimension; their product is the number of nodes")
-          .absent("three, as even as the nodes divide"),
+          .absent("three dimensions, as near to a cube as the nodes divide"),
       count("leaves_per_group", &I::leaves_per_group,
-            "dragonfly: switches of a group, all linked with each other", kSwitches)
-          .absent("only without a dragonfly"),
+            "dragonfly: number of switches in a group, all linked with each other", kSwitches)
+          .absent("allowed only without a dragonfly"),
       count("global_links", &I::global_links,
-            "dragonfly: links of a switch to other groups, which share them evenly", kSwitches)
-          .absent("only without a dragonfly"),
+            "dragonfly: number of links of a switch to other groups, which share them evenly",
+            kSwitches)
+          .absent("allowed only without a dragonfly"),
       Field<I>{{.key = "switches",
                 .shape = {ListShape{{Shape{TextShape{}}}}},
-                .doc = "graph: the switches by name",
-                .absent = "only without a graph"},
+                .doc = "graph: names of the switches",
+                .absent = "allowed only without a graph"},
                read_switches,
                [](const I& inter) -> std::optional<Json> {
                  return inter.switches.empty() ? std::nullopt : std::optional<Json>(inter.switches);
                }},
-      Field<I>{
-          {.key = "links",
-           .shape = {ListShape{{Shape{ObjectShape{&spec_of<link_section>, {}}}}}},
-           .doc = "graph: what joins switches with each other and nodes to them; the NICs of a "
-                  "node are dealt out to its links",
-           .absent = "only without a graph"},
-          read_links,
-          write_links},
+      Field<I>{{.key = "links",
+                .shape = {ListShape{{Shape{ObjectShape{&spec_of<link_section>, {}}}}}},
+                .doc = "graph: links between switches, and between switches and nodes; a node's "
+                       "NICs are dealt out to its links",
+                .absent = "allowed only without a graph"},
+               read_links,
+               write_links},
   };
 }
 
