@@ -78,63 +78,93 @@ Expected<void> complete_experts(Transformer& model, const Place& place) {
   return {};
 }
 
-std::vector<Field<Transformer>> model_fields() {
+std::vector<Field<Transformer>> size_fields() {
   using T = Transformer;
   return {
-      text("name", &T::name, "as tables show it").absent("the name of the catalog entry"),
+      text("name", &T::name, "name that tables show").absent("the name of the catalog entry"),
       remark<T>("source", "where the figures come from"),
-      count("layers", &T::layers, "L: transformer layers", {.most = 1e5}).required(),
-      count("hidden_size", &T::hidden_size, "h: elements of a token's vector").required(),
-      count("attention_heads", &T::attention_heads, "a: query heads").required(),
+      count("layers", &T::layers, "L: number of transformer layers", {.most = 1e5}).required(),
+      count("hidden_size", &T::hidden_size, "h: elements of a token's vector (model width)")
+          .required(),
+      count("attention_heads", &T::attention_heads, "a: number of query heads").required(),
       count("vocabulary", &T::vocabulary, "V: rows of the embedding, without padding",
             {.most = 1e8})
           .required(),
-      count("kv_heads", &T::kv_heads, "g: key and value heads").absent("`attention_heads`"),
-      count("head_dim", &T::head_dim, "d: elements of a head")
+      count("kv_heads", &T::kv_heads, "g: number of key and value heads")
+          .absent("`attention_heads`"),
+      count("head_dim", &T::head_dim, "d: elements of an attention head")
           .absent("`hidden_size` / `attention_heads`"),
       count("ffn_size", &T::ffn_size, "f: width of the dense MLP", {.most = 1e8})
           .absent("4 · `hidden_size`"),
-      flag("gated_mlp", &T::gated_mlp, "gate and up projection (SwiGLU), else one projection"),
+      flag("gated_mlp", &T::gated_mlp,
+           "whether the MLP has gate and up projection (SwiGLU); false: only up"),
       choice("norm", &T::norm,
              std::array{Named<Norm>{"rmsnorm", Norm::rms_norm},
                         Named<Norm>{"layernorm", Norm::layer_norm}},
              "normalisation, twice a layer and once at the end"),
-      flag("biases", &T::biases, "on every linear map of the layers, router and experts included"),
-      flag("qkv_biases", &T::qkv_biases, "on the QKV projection (Qwen2)"),
-      flag("tied_embeddings", &T::tied_embeddings, "the output head is the embedding"),
+      flag("biases", &T::biases,
+           "whether every linear map of the layers has biases, router and experts included"),
+      flag("qkv_biases", &T::qkv_biases, "whether the QKV projection has biases (Qwen2)"),
+      flag("tied_embeddings", &T::tied_embeddings,
+           "whether the output head shares the embedding's weights"),
       flag("learned_positions", &T::learned_positions,
-           "a position table of as many rows as `sequence_length`"),
-      flag("qk_norm", &T::qk_norm, "a norm over each query and key head (Qwen3)"),
-      flag("attention_sinks", &T::attention_sinks, "a learned logit a query head (gpt-oss)"),
-      count("sliding_window", &T::sliding_window, "keys that a query sees; 0: all", kSizeOrNone),
+           "whether there is a learned position table, of `sequence_length` rows"),
+      flag("qk_norm", &T::qk_norm, "whether each query and key head has a norm (Qwen3)"),
+      flag("attention_sinks", &T::attention_sinks,
+           "whether each query head has a learned sink logit (gpt-oss)"),
+  };
+}
+
+std::vector<Field<Transformer>> attention_and_expert_fields() {
+  using T = Transformer;
+  return {
+      count("sliding_window", &T::sliding_window,
+            "width of the sliding window: keys that a query sees; 0: all", kSizeOrNone),
       count("full_attention_layers", &T::full_attention_layers,
-            "leading layers that attend in full beside a sliding window", kHeadOrNone),
+            "number of leading layers with full attention where others have a sliding window",
+            kHeadOrNone),
       count("full_attention_every", &T::full_attention_every,
-            "beyond them each layer whose number, from 1, it divides (gpt-oss: 2); 0: none",
+            "n: after the leading layers each whose number, from 1, n divides has full attention "
+            "(gpt-oss: 2); 0: none",
             kHeadOrNone),
-      latent("q_lora_rank", &LatentAttention::query_rank, "query rank of latent attention (MLA)"),
-      latent("kv_lora_rank", &LatentAttention::kv_rank, "key and value rank of latent attention"),
-      latent("qk_nope_head_dim", &LatentAttention::nope_head_dim, "of a head, without positions"),
-      latent("qk_rope_head_dim", &LatentAttention::rope_head_dim, "of a head, rotary"),
-      latent("v_head_dim", &LatentAttention::value_head_dim, "of a value head"),
-      count("experts", &T::experts, "E: routed experts of a MoE layer; 0: dense", kHeadOrNone),
-      count("experts_per_token", &T::experts_per_token, "k: routed experts a token visits",
-            kHeadOrNone),
-      count("expert_ffn_size", &T::expert_ffn_size, "width of a routed expert", {.most = 1e8})
+      latent("q_lora_rank", &LatentAttention::query_rank,
+             "rank of the queries in latent attention (MLA)"),
+      latent("kv_lora_rank", &LatentAttention::kv_rank,
+             "rank of keys and values in latent attention (MLA)"),
+      latent("qk_nope_head_dim", &LatentAttention::nope_head_dim,
+             "MLA: elements of a query or key head without positions"),
+      latent("qk_rope_head_dim", &LatentAttention::rope_head_dim,
+             "MLA: elements of a query or key head with rotary positions"),
+      latent("v_head_dim", &LatentAttention::value_head_dim, "MLA: elements of a value head"),
+      count("experts", &T::experts,
+            "E: number of routed experts in a MoE layer; 0: the network is dense", kHeadOrNone),
+      count("experts_per_token", &T::experts_per_token,
+            "k: number of routed experts that a token visits", kHeadOrNone),
+      count("expert_ffn_size", &T::expert_ffn_size, "f_e: width of a routed expert's MLP",
+            {.most = 1e8})
           .absent("`ffn_size`"),
-      count("shared_experts", &T::shared_experts, "experts that every token visits", kHeadOrNone),
-      count("shared_expert_ffn_size", &T::shared_expert_ffn_size, "width of a shared expert",
+      count("shared_experts", &T::shared_experts, "number of experts that every token visits",
+            kHeadOrNone),
+      count("shared_expert_ffn_size", &T::shared_expert_ffn_size, "width of a shared expert's MLP",
             {.most = 1e8})
           .absent("`expert_ffn_size`"),
-      count("dense_layers", &T::dense_layers, "leading layers with the dense MLP", kHeadOrNone),
+      count("dense_layers", &T::dense_layers,
+            "number of leading layers with the dense MLP in a MoE network", kHeadOrNone),
       count("moe_every", &T::moe_every,
-            "beyond the leading dense layers, layer i (from 0) is MoE when this divides i + 1"),
+            "n: after the leading dense layers, layer i (from 0) is MoE if n divides i + 1"),
       flag("router_correction_bias", &T::router_correction_bias,
-           "a bias an expert in the router (DeepSeek-V3)"),
+           "whether the router has a bias for each expert (DeepSeek-V3)"),
       count("mtp_layers", &T::mtp_layers,
-            "multi-token prediction: a layer and a use of the head for each further token",
+            "number of multi-token-prediction layers, one for each further token, with its use of "
+            "the head",
             kMtpLayers),
   };
+}
+
+std::vector<Field<Transformer>> model_fields() {
+  std::vector<Field<Transformer>> all = size_fields();
+  for (Field<Transformer>& field : attention_and_expert_fields()) all.push_back(std::move(field));
+  return all;
 }
 
 }  // namespace
