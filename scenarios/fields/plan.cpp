@@ -35,13 +35,18 @@ ChoiceShape collective_names() {
 const Section<OverlapRequest>& overlap_section() {
   using O = OverlapRequest;
   static const Section<O> section(
-      "overlap", "Which communication runs beside compute; an absent key: as the stack has it.",
+      "overlap", "Which communication overlaps compute; an absent key: as the stack has it.",
       {
-          flag("tensor_parallel", &O::tensor_parallel, "of tensor parallelism"),
-          flag("context_parallel", &O::context_parallel, "of context parallelism"),
-          flag("expert_parallel", &O::expert_parallel, "of expert parallelism"),
-          flag("pipeline", &O::pipeline, "sends between stages"),
-          flag("data_parallel", &O::data_parallel, "of gradients and parameters"),
+          flag("tensor_parallel", &O::tensor_parallel,
+               "whether tensor-parallel collectives overlap compute"),
+          flag("context_parallel", &O::context_parallel,
+               "whether context-parallel communication overlaps compute"),
+          flag("expert_parallel", &O::expert_parallel,
+               "whether the all-to-alls of expert parallelism overlap compute"),
+          flag("pipeline", &O::pipeline, "whether sends between pipeline stages overlap compute"),
+          flag(
+              "data_parallel", &O::data_parallel,
+              "whether the reduction of gradients and the gathering of parameters overlap compute"),
       });
   return section;
 }
@@ -56,14 +61,17 @@ Field<Offload> offload_of(std::string key, OffloadTarget Offload::*member, std::
 
 const Section<Offload>& offload_section() {
   static const Section<Offload> section(
-      "offload", "What lives outside the device's memory.",
+      "offload", "What is kept outside the device's memory.",
       {
-          offload_of("parameters", &Offload::parameters, "the weights that forward reads"),
-          offload_of("gradients", &Offload::gradients, "the gradients"),
-          offload_of("optimizer", &Offload::optimizer, "master weights and moments"),
-          offload_of("activations", &Offload::activations, "what backward needs"),
+          offload_of("parameters", &Offload::parameters,
+                     "where the weights that forward reads are kept"),
+          offload_of("gradients", &Offload::gradients, "where the gradients are kept"),
+          offload_of("optimizer", &Offload::optimizer,
+                     "where master weights and optimizer moments are kept"),
+          offload_of("activations", &Offload::activations,
+                     "where the activations that backward needs are kept"),
           count("activation_layers", &Offload::activation_layers,
-                "layers of each stage whose activations go", {.most = 1e5})
+                "number of layers of each stage whose activations are offloaded", {.most = 1e5})
               .absent("all of them"),
       });
   return section;
@@ -72,7 +80,9 @@ const Section<Offload>& offload_section() {
 const Section<Recompute>& full_recompute_section() {
   static const Section<Recompute> section(
       "recompute", "Full recomputation of some layers.",
-      {count("full", &Recompute::full_layers, "layers of each stage", {.most = 1e5}).required()});
+      {count("full", &Recompute::full_layers,
+             "number of layers of each stage that are recomputed in full", {.most = 1e5})
+           .required()});
   return section;
 }
 
@@ -102,21 +112,23 @@ Shape policy_shape(bool with_auto) {
 Field<PlanRequest> recompute_field() {
   AnyShape any = std::get<AnyShape>(policy_shape(true).form);
   any.alternatives.push_back(Shape{ListShape{{policy_shape(false)}}});
-  return {{.key = "recompute",
-           .shape = {any},
-           .doc = "what backward computes again: `selective` as the stack means it, `auto` the "
-                  "least that fits the memory; or a list, one entry a stage"},
-          read_recompute,
-          [](const PlanRequest& plan) { return std::optional(recompute_value(plan)); }};
+  return {
+      {.key = "recompute",
+       .shape = {any},
+       .doc = "what the backward pass recomputes: `selective` as the stack means it, `full` whole "
+              "layers, `auto` the least that fits the memory; or a list, one entry a stage"},
+      read_recompute,
+      [](const PlanRequest& plan) { return std::optional(recompute_value(plan)); }};
 }
 
 Field<PlanRequest> layers_per_stage_field() {
   return {
       {.key = "layers_per_stage",
        .shape = {ListShape{{Shape{CountShape{.least = 0, .most = 1e5}}}}},
-       .doc = "layers of each stage, p entries, or of each chunk in the order of the network, p·v "
-              "entries; 0 is legal",
-       .absent = "even, embedding and head counted where that divides"},
+       .doc = "number of layers of each stage, p entries, or of each chunk in the order of the "
+              "network, p·v entries; 0 is legal",
+       .absent =
+           "evenly; where p·v divides L + 2 but not L, embedding and head count as a layer each"},
       [](const Json& value, PlanRequest& plan, const Place&) -> Expected<void> {
         for (const Json& layers : value) {
           plan.layers_per_stage.push_back(static_cast<int>(layers.get<double>()));
@@ -146,15 +158,16 @@ Expected<void> read_schedule(const Json& value, PlanRequest& plan, const Place& 
 Field<PlanRequest> schedule_field() {
   ChoiceShape names = schedule_names();
   names.names.emplace_back(kAutoSchedule);
-  return {{.key = "schedule",
-           .shape = {AnyShape{{Shape{names}, Shape{ObjectShape{&spec_of<passes_section>, {}}}}}},
-           .doc = "order of the passes; `auto` one that is searched for these stages",
-           .absent = "`1f1b`, or `interleaved-1f1b` when v > 1"},
-          read_schedule,
-          [](const PlanRequest& plan) -> std::optional<Json> {
-            if (plan.passes) return passes_section().write(pass_table_of(*plan.passes));
-            return plan.schedule.empty() ? std::nullopt : std::optional<Json>(plan.schedule);
-          }};
+  return {
+      {.key = "schedule",
+       .shape = {AnyShape{{Shape{names}, Shape{ObjectShape{&spec_of<passes_section>, {}}}}}},
+       .doc = "pipeline schedule, the order of the passes; `auto` searches one for these stages",
+       .absent = "`1f1b`, or `interleaved-1f1b` when v > 1"},
+      read_schedule,
+      [](const PlanRequest& plan) -> std::optional<Json> {
+        if (plan.passes) return passes_section().write(pass_table_of(*plan.passes));
+        return plan.schedule.empty() ? std::nullopt : std::optional<Json>(plan.schedule);
+      }};
 }
 
 std::vector<Field<PlanRequest>> degree_fields() {
@@ -162,24 +175,28 @@ std::vector<Field<PlanRequest>> degree_fields() {
   return {
       count("tensor_parallel", &P::tensor_parallel, "t: ranks that share each layer's matrices",
             kDegree),
-      flag("sequence_parallel", &P::sequence_parallel, "norms and residuals are split over t")
+      flag("sequence_parallel", &P::sequence_parallel,
+           "whether norms and residuals are split along the sequence over the t tensor-parallel "
+           "ranks")
           .absent("as the stack has it when t > 1, else false"),
-      count("context_parallel", &P::context_parallel, "c: ranks that share a sequence", kDegree),
+      count("context_parallel", &P::context_parallel, "c: ranks over which each sequence is split",
+            kDegree),
       choice("context_parallel_algorithm", &P::context_parallel_algorithm,
              named<ContextAlgorithm>(kContextAlgorithms),
-             "how attention sees the other ranks' keys"),
-      count("pipeline_parallel", &P::pipeline_parallel, "p: pipeline stages", kDegree),
-      count("virtual_stages", &P::virtual_stages, "v: chunks of a stage", kDegree)
+             "how attention gets the keys and values of other context-parallel ranks"),
+      count("pipeline_parallel", &P::pipeline_parallel, "p: number of pipeline stages", kDegree),
+      count("virtual_stages", &P::virtual_stages,
+            "v: number of chunks of layers that a stage holds", kDegree)
           .absent("1; 2 with zb-v; with `auto` the number that is fastest"),
       schedule_field(),
       layers_per_stage_field(),
-      count("data_parallel", &P::data_parallel, "D: replicas of the pipeline", kDegree)
-          .absent("fills the cluster"),
-      count("expert_parallel", &P::expert_parallel, "e: ranks that share the routed experts",
-            kDegree),
+      count("data_parallel", &P::data_parallel, "D: number of replicas of the pipeline", kDegree)
+          .absent("as many as fill the cluster"),
+      count("expert_parallel", &P::expert_parallel,
+            "e: ranks over which the routed experts are spread", kDegree),
       count("expert_tensor_parallel", &P::expert_tensor_parallel,
-            "e_t: ranks that share each expert's matrices", kDegree),
-      count("micro_batch", &P::micro_batch, "b: sequences of one pass", kDegree),
+            "e_t: ranks over which each expert's matrices are split", kDegree),
+      count("micro_batch", &P::micro_batch, "b: sequences per micro-batch and replica", kDegree),
   };
 }
 
@@ -187,31 +204,39 @@ std::vector<Field<PlanRequest>> memory_and_order_fields() {
   using P = PlanRequest;
   return {
       count("zero_stage", &P::zero_stage,
-            "ZeRO: 1 shards optimizer states, 2 gradients too, 3 parameters too", {0, 3})
+            "ZeRO stage: 1 shards optimizer states, 2 gradients too, 3 parameters too; 0 nothing",
+            {0, 3})
           .absent("as the stack has it; 3 when `sharding_group` is named"),
-      count("sharding_group", &P::sharding_group,
-            "ranks among which states are sharded; they are replicated across groups", kDegree)
+      count(
+          "sharding_group", &P::sharding_group,
+          "number of ranks among which ZeRO shards states; across these groups they are replicated",
+          kDegree)
           .absent("all D·c ranks"),
       recompute_field(),
-      object<overlap_section>("overlap", &P::overlap, "communication beside compute")
+      object<overlap_section>("overlap", &P::overlap, "which communication overlaps compute")
           .absent("as the stack has it"),
-      object<offload_section>("offload", &P::offload, "states and activations outside the device"),
-      number("capacity_factor", &P::capacity_factor, "tokens an expert takes over the even share",
+      object<offload_section>("offload", &P::offload,
+                              "states and activations kept outside the device's memory"),
+      number("capacity_factor", &P::capacity_factor,
+             "most tokens that an expert takes, over the even share; tokens beyond are dropped",
              {0, 1000, false})
           .absent("no limit (dropless)"),
       number("load_imbalance", &P::load_imbalance,
-             "tokens of the busiest expert rank over the even share; counted up to expert_parallel "
-             "and to experts / experts_per_token, beyond which no routing goes",
+             "tokens of the busiest expert rank over the even share; at most expert_parallel and "
+             "experts / experts_per_token count, which no routing exceeds",
              {1, 1000}),
-      text("rank_order", &P::rank_order, "which neighbours are in one group, fastest first",
+      text("rank_order", &P::rank_order,
+           "dimensions along which ranks are numbered, fastest first: neighbours share the first "
+           "one's group",
            {TextShape{"(?!.*(tp|cp|ep|dp|pp).*\\1)(tp|cp|ep|dp|pp)(-(tp|cp|ep|dp|pp)){4}",
                       "tp, cp, ep, dp and pp once each, joined by -"}}),
-      text("collective", &P::collective, "the algorithm of every collective", {collective_names()})
-          .absent(
-              "the fastest that libraries run; by name alone `sharp`, which switches must have, "
-              "`recursive-halving-doubling`, and of several ranks a domain the recursive gathers "
-              "and reductions"),
-      flag("optimizer_barrier", &P::optimizer_barrier, "all stages wait before the optimizer step")
+      text("collective", &P::collective, "algorithm that every collective uses",
+           {collective_names()})
+          .absent("the fastest that libraries run. Used by name only: `sharp`, which switches must "
+                  "have, `recursive-halving-doubling`, and, with several ranks a domain, the "
+                  "recursive gathers and reductions"),
+      flag("optimizer_barrier", &P::optimizer_barrier,
+           "whether all stages wait for each other before the optimizer step")
           .absent("as the stack has it; false for zb-h2 and zb-v"),
   };
 }
@@ -240,7 +265,8 @@ const Section<PlanRequest>& plan_section() {
   static const Section<PlanRequest> section = [] {
     std::vector<Field<PlanRequest>> fields = degree_fields();
     for (Field<PlanRequest>& field : memory_and_order_fields()) fields.push_back(std::move(field));
-    return Section<PlanRequest>("plan", "How the step is cut over the devices.", std::move(fields));
+    return Section<PlanRequest>("plan", "How the training step is divided among the devices.",
+                                std::move(fields));
   }();
   return section;
 }

@@ -55,8 +55,8 @@ const Section<Bounds>& bounds_section() {
   static const Section<Bounds> section(
       "bounds", "Every number from one to another that is legal, both included.",
       {
-          count("from", &Bounds::from, "the least", {0, 1e6}).absent("no bound"),
-          count("to", &Bounds::to, "the most", {0, 1e6}).absent("no bound"),
+          count("from", &Bounds::from, "least number", {0, 1e6}).absent("no bound"),
+          count("to", &Bounds::to, "greatest number", {0, 1e6}).absent("no bound"),
       },
       {.finish = [](Bounds& bounds, const Place& place) -> Expected<void> {
         if (bounds.from <= bounds.to) return {};
@@ -147,21 +147,20 @@ Field<PlannerKeys> recompute_dimension() {
   choice.alternatives.push_back(Shape{ListShape{{Shape{one}}}});
   AnyShape any = one;
   any.alternatives.push_back(Shape{ListShape{{Shape{choice}}}});
-  return Field<PlannerKeys>{
-      {.key = "recompute",
-       .shape = {any},
-       .doc = "what backward computes again; a list among the values has one entry a stage, and "
-              "the search takes as many stages"},
-      read_recomputes,
-      [](const PlannerKeys& keys) -> std::optional<Json> {
-        if (keys.recompute.empty()) return std::nullopt;
-        Json choices = Json::array();
-        for (const RecomputeChoice& one_choice : keys.recompute) {
-          choices.push_back(recompute_value(one_choice));
-        }
-        return choices;
-      }}
-      .absent("every legal value, and full on as few layers as fit");
+  return Field<PlannerKeys>{{.key = "recompute",
+                             .shape = {any},
+                             .doc = "what the backward pass recomputes; a list among the values "
+                                    "has one entry a stage, and only as many stages are searched"},
+                            read_recomputes,
+                            [](const PlannerKeys& keys) -> std::optional<Json> {
+                              if (keys.recompute.empty()) return std::nullopt;
+                              Json choices = Json::array();
+                              for (const RecomputeChoice& one_choice : keys.recompute) {
+                                choices.push_back(recompute_value(one_choice));
+                              }
+                              return choices;
+                            }}
+      .absent("every legal value, and full recomputation of as few layers as fit");
 }
 
 // Only named schedules; orders that are found or listed are no dimension of the search.
@@ -171,7 +170,8 @@ Field<PlannerKeys> schedule_dimension() {
   ChoiceShape named = std::get<ChoiceShape>(name.form);
   named.document = {};
   std::erase(named.names, kAutoSchedule);
-  return dimension("schedule", &SearchSpace::schedule, {std::move(named)}, "order of the passes")
+  return dimension("schedule", &SearchSpace::schedule, {std::move(named)},
+                   "pipeline schedule, the order of the passes")
       .absent("every one that the stack runs");
 }
 
@@ -179,7 +179,7 @@ Field<PlannerKeys> layers_dimension() {
   const FieldSpec& of_plan = key_of_plan("layers_per_stage");
   return {{.key = of_plan.key,
            .shape = of_plan.shape,
-           .doc = of_plan.doc + "; the search takes the degrees that can have them",
+           .doc = of_plan.doc + "; only degrees that fit it are searched",
            .absent = of_plan.absent},
           [](const Json& value, PlannerKeys& keys, const Place&) -> Expected<void> {
             keys.layers_per_stage = value.get<std::vector<int>>();
@@ -204,9 +204,9 @@ const Section<Range>& range_section() {
   static const Section<Range> section(
       "range", "Numbers from one to another, both included.",
       {
-          count("from", &Range::from, "the first", kSize).required(),
-          count("to", &Range::to, "the last", kSize).required(),
-          count("step", &Range::step, "from each to the next", kSize)
+          count("from", &Range::from, "first number", kSize).required(),
+          count("to", &Range::to, "last number", kSize).required(),
+          count("step", &Range::step, "difference between neighbouring numbers", kSize)
               .absent("each is twice the one before"),
       },
       {.finish = [](Range& range, const Place& place) -> Expected<void> {
@@ -258,7 +258,7 @@ Field<PlannerKeys> sizes(const char* key, std::vector<std::int64_t> CapacitySpac
 Field<PlannerKeys> models_field() {
   return {{.key = "model",
            .shape = {ListShape{{model_field().spec.shape}}},
-           .doc = "networks of which each is planned: the largest that fits",
+           .doc = "networks that are planned one by one, to find the largest that fits",
            .absent = "the scenario's own"},
           [](const Json& value, PlannerKeys& keys, const Place& place) -> Expected<void> {
             for (std::size_t i = 0; i < value.size(); ++i) {
@@ -308,8 +308,8 @@ const Section<PlannerKeys>& planner_section() {
   using C = CapacitySpace;
   static const Section<PlannerKeys> section(
       "planner",
-      "What the planner may choose: for a key of `plan` a value, a list of values or, of numbers, "
-      "bounds. And sizes, of which `trainyard plan` finds the best plan each.",
+      "What the planner may choose: for a key of `plan` a value, a list of values or, for numbers, "
+      "bounds. Also sizes of the job, for each of which `trainyard plan` finds the best plan.",
       {
           dimension_like_plan("tensor_parallel", &S::tensor_parallel),
           dimension_like_plan("sequence_parallel", &S::sequence_parallel)
@@ -324,14 +324,14 @@ const Section<PlannerKeys>& planner_section() {
           dimension_like_plan("micro_batch", &S::micro_batch),
           dimension_like_plan("zero_stage", &S::zero_stage),
           dimension_like_plan("sharding_group", &S::sharding_group, {"all"})
-              .absent("all ranks that hold the same parameters, and where the stack can every "
+              .absent("all ranks that hold the same parameters and, where the stack can, every "
                       "number that divides them"),
           recompute_dimension(),
           dimension(
               "offload", &S::offload,
               {ChoiceShape{{"none", "optimizer", "activations", "states", "all"}}},
-              "what may lie in the memory of the hosts; states: parameters, gradients, optimizer")
-              .absent("as the plan has it, else what the stack can"),
+              "what may be kept in host memory; states: parameters, gradients and optimizer state")
+              .absent("as the plan has it, else all that the stack can offload"),
           schedule_dimension(),
           layers_dimension(),
           dimension_like_plan("rank_order", &S::rank_order)
@@ -339,12 +339,15 @@ const Section<PlannerKeys>& planner_section() {
           dimension_like_plan("collective", &S::collective)
               .absent("the fastest that libraries run, as in `plan`"),
           models_field(),
-          sizes("nodes", &C::nodes, {.most = 1e6}, "sizes of the cluster"),
-          sizes("global_batch", &C::global_batch, kSize, "sequences a step"),
-          sizes("sequence_length", &C::sequence_length, kSize, "tokens of a sequence"),
+          sizes("nodes", &C::nodes, {.most = 1e6},
+                "numbers of nodes of the cluster, for each of which a plan is sought"),
+          sizes("global_batch", &C::global_batch, kSize,
+                "global batches, in sequences per step, for each of which a plan is sought"),
+          sizes("sequence_length", &C::sequence_length, kSize,
+                "sequence lengths, in tokens, for each of which a plan is sought"),
           quantity("deadline", static_cast<std::optional<Seconds> PlannerKeys::*>(&C::deadline),
-                   "for `training.tokens`: the fewest devices, the largest network and the longest "
-                   "sequence that reach it are named")
+                   "time in which `training.tokens` must be trained: the fewest devices, the "
+                   "largest network and the longest sequence that meet it are named")
               .absent("none"),
       });
   return section;

@@ -33,8 +33,8 @@ Field<GroupedRequest> recompute_of_groups() {
   one.alternatives.push_back(Shape{ListShape{{stage_recompute_shape()}}});
   return {{.key = "recompute",
            .shape = {ListShape{{Shape{one}}, 2, kMostGroups}},
-           .doc = "of replicas: what those of each group of `order` compute again; a list among "
-                  "them has one entry a stage",
+           .doc = "replicas only: what those of each group of `order` recompute; a list among them "
+                  "has one entry a stage",
            .absent = "as the plan has it"},
           [](const Json& value, GroupedRequest& request, const Place& place) -> Expected<void> {
             for (std::size_t i = 0; i < value.size(); ++i) {
@@ -69,14 +69,16 @@ const Section<GroupedRequest>& use_of_groups_section() {
       "use_of_groups", "Which groups of unlike nodes take the stages or the replicas of a plan.",
       {
           choice("use", &G::use, kUses,
-                 "pipeline: each group has as many stages as its devices fill; replicas: of the "
-                 "whole network, of any group; together: all as one cluster of the slowest"),
+                 "how groups share the plan: pipeline: each has as many stages as its devices "
+                 "fill; replicas: each holds replicas of the whole network; together: all as one "
+                 "cluster of the slowest"),
           numbers("order", &G::order, {.least = 0, .most = kMostGroups - 1},
-                  "the groups at work, numbered from 0; of a pipeline in the order of its stages")
+                  "groups at work, numbered from 0; of a pipeline in the order of its stages")
               .required(),
           numbers("micro_batches", &G::microbatches, {.most = 1e8},
-                  "of replicas: of each replica of each group of `order`; together the batch")
-              .absent("only of replicas"),
+                  "replicas only: micro-batches of each replica of each group of `order`, which "
+                  "together are the batch")
+              .absent("allowed unless `use` is replicas"),
           recompute_of_groups(),
       });
   return section;
