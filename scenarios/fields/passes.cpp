@@ -70,8 +70,9 @@ Field<PassTable> passes_field() {
   return Field<PassTable>{
       {.key = "passes",
        .shape = {ListShape{{stage}}},
-       .doc = "for every stage its passes in order: F forward, B backward, or I input and W weight "
-              "gradient, with micro-batch and .chunk; F and B joined by + run side by side"},
+       .doc =
+           "for every stage its passes in order: F forward, B backward, or I input gradient and W "
+           "weight gradient, then micro-batch and .chunk; F and B joined by + run side by side"},
       [](const Json& value, PassTable& table, const Place&) -> Expected<void> {
         table.passes = value.get<std::vector<std::vector<std::string>>>();
         return {};
@@ -90,18 +91,20 @@ const Section<PassTable>& passes_section() {
   static const Section<P> section(
       "passes", "A pipeline schedule written out, for one p, v and m.",
       {
-          text("name", &P::name, "as tables show it").absent("`listed`"),
+          text("name", &P::name, "name that tables show").absent("`listed`"),
           remark<P>("source", "where the schedule comes from"),
-          count("stages", &P::stages, "p: pipeline stages", {.most = 4096}).required(),
-          count("virtual_stages", &P::virtual_stages, "v: chunks of a stage", {.most = 1000}),
-          count("micro_batches", &P::microbatches, "m: micro-batches of a step").required(),
+          count("stages", &P::stages, "p: number of pipeline stages", {.most = 4096}).required(),
+          count("virtual_stages", &P::virtual_stages,
+                "v: number of chunks of layers that a stage holds", {.most = 1000}),
+          count("micro_batches", &P::microbatches, "m: number of micro-batches in a step")
+              .required(),
           choice("route", &P::route,
                  std::array{NamedRoute{"loop", Route::loop}, NamedRoute{"vee", Route::vee},
                             NamedRoute{"both-ways", Route::both_ways}},
-                 "the way of a micro-batch: v times from first to last stage, there and back, or "
-                 "one half from either end"),
+                 "path of a micro-batch through the stages: loop: v times from first to last; vee: "
+                 "there and back; both-ways: half of them from either end"),
           flag("optimizer_barrier", &P::optimizer_barrier,
-               "all stages wait before the optimizer step"),
+               "whether all stages wait for each other before the optimizer step"),
           passes_field(),
       });
   return section;

@@ -45,16 +45,22 @@ const Section<Straggler>& straggler_section() {
   static const Section<S> section(
       "slow_devices",
       "A device whose kernels are slow, or all devices of a node; with `from` one that throttles. "
-      "Where two meet on a device, their speeds multiply.",
+      "Where two entries meet on a device, their speeds multiply.",
       {
-          count("rank", &S::rank, "the device; devices are numbered node by node", kIndex)
-              .absent("`node` says it"),
-          count("node", &S::node, "all devices of this node", kIndex).absent("`rank` says it"),
-          number("speed", &S::speed, "of its kernels over that of the others", {1e-4, 10})
+          count("rank", &S::rank, "number of the slow device; devices are numbered node by node",
+                kIndex)
+              .absent("`node` names the devices"),
+          count("node", &S::node, "number of the node whose devices are all slow", kIndex)
+              .absent("`rank` names the device"),
+          number("speed", &S::speed,
+                 "speed of its kernels over the usual one: at 0.5 they take twice as long",
+                 {1e-4, 10})
               .required(),
-          quantity("from", &S::from, "kernels that begin so long after the step does",
+          quantity("from", &S::from, "time in the step: kernels that begin at it or later are slow",
                    Zero::allowed),
-          quantity("until", &S::until, "the same").absent("to the end of the step"),
+          quantity("until", &S::until,
+                   "time in the step: kernels that begin at it or later are as usual")
+              .absent("to the end of the step"),
       });
   return section;
 }
@@ -65,11 +71,14 @@ const Section<DegradedLinks>& degraded_links_section() {
       "degraded_links", "A slow NIC or switch, or a degraded cable.",
       {
           place_field("of", &D::of,
-                      "all links of this place; the switches of a dragonfly, torus or graph are "
-                      "leaves")
+                      "place all of whose links are slow; the switches of a dragonfly, torus or "
+                      "graph are leaves")
               .required(),
-          place_field("to", &D::to, "only those to this one").absent("all"),
-          number("rate", &D::rate, "of their bandwidth, both directions", {1e-4, 1}).required(),
+          place_field("to", &D::to, "other end, if only the links between the two places are slow")
+              .absent("all links of `of`"),
+          number("rate", &D::rate, "share of the links' bandwidth that is left, in both directions",
+                 {1e-4, 1})
+              .required(),
       });
   return section;
 }
@@ -103,21 +112,22 @@ Expected<void> read_length_lines(const std::string& path, SequenceMix& mix, cons
 }
 
 Field<SequenceMix> lengths_field() {
-  return {{.key = "lengths",
-           .shape = {AnyShape{{Shape{ListShape{{Shape{kLength}}}},
-                               Shape{PathShape{"a text file of lengths, one a line"}}}}},
-           .doc = "tokens of one sequence after the other, and from the first again",
-           .absent = "`distribution` says them"},
-          [](const Json& value, SequenceMix& mix, const Place& place) -> Expected<void> {
-            if (value.is_string()) return read_length_lines(value.get<std::string>(), mix, place);
-            for (const Json& length : value) {
-              mix.lengths.push_back(static_cast<std::int64_t>(length.get<double>()));
-            }
-            return {};
-          },
-          [](const SequenceMix& mix) -> std::optional<Json> {
-            return mix.lengths.empty() ? std::nullopt : std::optional<Json>(mix.lengths);
-          }};
+  return {
+      {.key = "lengths",
+       .shape = {AnyShape{{Shape{ListShape{{Shape{kLength}}}},
+                           Shape{PathShape{"a text file of lengths, one a line"}}}}},
+       .doc = "length of each sequence in turn, in tokens; after the last the list starts again",
+       .absent = "drawn from `distribution`"},
+      [](const Json& value, SequenceMix& mix, const Place& place) -> Expected<void> {
+        if (value.is_string()) return read_length_lines(value.get<std::string>(), mix, place);
+        for (const Json& length : value) {
+          mix.lengths.push_back(static_cast<std::int64_t>(length.get<double>()));
+        }
+        return {};
+      },
+      [](const SequenceMix& mix) -> std::optional<Json> {
+        return mix.lengths.empty() ? std::nullopt : std::optional<Json>(mix.lengths);
+      }};
 }
 
 const Section<SequenceMix>& sequences_section() {
@@ -129,55 +139,58 @@ const Section<SequenceMix>& sequences_section() {
       "tokens "
       "of its sequences, and attention stays inside each.",
       {
-          choice("distribution", &S::law, kLengthLaws, "of the lengths")
-              .absent("`lengths` says them"),
-          count("shortest", &S::shortest, "uniform: lengths from here to `sequence_length`",
-                kLength),
-          count("mean", &S::mean, "lognormal: tokens", kLength).absent("only without lognormal"),
-          number("deviation", &S::deviation, "lognormal: standard deviation over the mean",
-                 {0, 10}),
+          choice("distribution", &S::law, kLengthLaws, "distribution from which lengths are drawn")
+              .absent("`lengths` lists them"),
+          count("shortest", &S::shortest,
+                "uniform: shortest length, in tokens; the longest is `sequence_length`", kLength),
+          count("mean", &S::mean, "lognormal: mean length, in tokens", kLength)
+              .absent("allowed only without lognormal"),
+          number("deviation", &S::deviation,
+                 "lognormal: standard deviation of the length over its mean", {0, 10}),
           lengths_field(),
           flag("packed", &S::packed,
-               "documents one behind the other in rows of `sequence_length`, cut where a row ends"),
+               "whether documents lie one behind the other in rows of `sequence_length`, cut where "
+               "a row ends"),
           flag("balanced", &S::balanced,
-               "micro-batches made as even as they can be: the longest first, each to the one with "
-               "least work; else in order"),
+               "whether micro-batches are made even: the longest sequence first, each to the "
+               "micro-batch with least work; false: in order"),
           flag("dynamic", &S::dynamic,
-               "micro-batches of whole sequences with `micro_batch` × `sequence_length` tokens at "
-               "most: each replica deals its own evenly (with `balanced` all of them over all "
-               "replicas) into as few as the fullest one needs, rounded up to a number that the "
-               "schedule takes (for interleaved-1f1b a multiple of the stages), never above the "
-               "plan's, which a pass list keeps, also the one that `schedule` `auto` finds; not "
-               "with `packed`"),
+               "whether micro-batches have whole sequences with `micro_batch` × `sequence_length` "
+               "tokens at most: each replica deals its own evenly (with `balanced` all of them "
+               "over all replicas) into as few micro-batches as the fullest one needs, rounded up "
+               "to a number that the schedule takes (for interleaved-1f1b a multiple of the "
+               "stages), never above the plan's, which a pass list keeps, also the one that "
+               "`schedule` `auto` finds; not with `packed`"),
       });
   return section;
 }
 
 Field<ExpertRouting> shares_field() {
-  return {{.key = "shares",
-           .shape = {ListShape{{Shape{NumberShape{0, 1e12}}}}},
-           .doc = "of each expert, in any unit, as a run counted them; the same in every layer",
-           .absent = "by `skew`"},
-          [](const Json& value, ExpertRouting& routing, const Place&) -> Expected<void> {
-            routing.shares = value.get<std::vector<double>>();
-            return {};
-          },
-          [](const ExpertRouting& routing) -> std::optional<Json> {
-            return routing.shares.empty() ? std::nullopt : std::optional<Json>(routing.shares);
-          }};
+  return {
+      {.key = "shares",
+       .shape = {ListShape{{Shape{NumberShape{0, 1e12}}}}},
+       .doc =
+           "popularity of each expert, in any unit, as a run counted it; the same in every layer",
+       .absent = "by `skew`"},
+      [](const Json& value, ExpertRouting& routing, const Place&) -> Expected<void> {
+        routing.shares = value.get<std::vector<double>>();
+        return {};
+      },
+      [](const ExpertRouting& routing) -> std::optional<Json> {
+        return routing.shares.empty() ? std::nullopt : std::optional<Json>(routing.shares);
+      }};
 }
 
 const Section<ExpertRouting>& routing_section() {
   static const Section<ExpertRouting> section(
       "routing",
-      "How tokens spread over the experts of each layer; in the place of the plan's "
-      "`load_imbalance`. What comes to a rank's experts sets its kernels, what comes to the "
-      "busiest "
-      "rank the exchange.",
+      "How tokens spread over the experts of each layer, in place of the plan's `load_imbalance`. "
+      "The tokens of a rank set the time of its kernels, those of the busiest rank the time of the "
+      "all-to-alls.",
       {
           number("skew", &ExpertRouting::skew,
-                 "z: the k-th most popular expert of a layer has a share as k^-z, drawn which that "
-                 "is; 0: all alike",
+                 "Zipf exponent z: the k-th most popular expert of a layer has a share in "
+                 "proportion to k^-z; which one that is is drawn; 0: all alike",
                  {0, 10}),
           shares_field(),
       });
@@ -191,19 +204,18 @@ const Section<StepConditions>& simulation_section() {
   static const Section<S> section(
       "simulation", "What disturbs a simulated step (`trainyard simulate`, `compare`).",
       {
-          objects<straggler_section>("stragglers", &S::stragglers, "devices that are slow")
-              .absent("none"),
+          objects<straggler_section>("stragglers", &S::stragglers, "slow devices").absent("none"),
           number("jitter", &S::jitter,
                  "standard deviation of a kernel's time over its mean (lognormal)", {0, 10}),
-          count("seed", &S::seed, "of everything that is drawn: the same seed, the same step",
+          count("seed", &S::seed,
+                "random seed of everything that is drawn: the same seed, the same step",
                 {.least = 0, .most = 1e15}),
           objects<degraded_links_section>("links", &S::links,
-                                          "NICs, switches and cables below "
-                                          "their bandwidth")
+                                          "NICs, switches and cables below their full bandwidth")
               .absent("none"),
-          object<sequences_section>("sequences", &S::sequences, "lengths of the sequences")
+          object<sequences_section>("sequences", &S::sequences, "unlike lengths of the sequences")
               .absent("all of the full length"),
-          object<routing_section>("routing", &S::routing, "tokens of each expert")
+          object<routing_section>("routing", &S::routing, "how tokens spread over the experts")
               .absent("even, or as the plan's `load_imbalance` says"),
       });
   return section;
