@@ -22,9 +22,10 @@ struct HuggingFaceModel {
 
 const Section<HuggingFaceModel>& huggingface_section() {
   static const Section<HuggingFaceModel> section(
-      "huggingface", "A model read from a Hugging Face config.",
+      "huggingface", "A network read from a Hugging Face config.",
       {text("huggingface", &HuggingFaceModel::path,
-            "path, absolute or relative to the document; of a vision-language model the text tower",
+            "path, absolute or relative to the document; of a vision-language model the text tower "
+            "is read",
             {PathShape{"a Hugging Face config.json"}})
            .required()});
   return section;
@@ -48,7 +49,7 @@ Expected<void> read_model(const Json& value, Scenario& scenario, const Place& pl
 Field<Scenario> training_field() {
   return {{.key = "training",
            .shape = {ObjectShape{&spec_of<training_section>, {}}},
-           .doc = "how it is trained"},
+           .doc = "batch, sequence length, precision, optimizer and software stack"},
           [](const Json& value, Scenario& scenario, const Place& place) {
             return training_section().read(value, scenario.job.training, place);
           },
@@ -71,7 +72,7 @@ Field<Power> carbon_intensity_field() {
   return {
       {.key = "carbon_intensity",
        .shape = {QuantityShape{Dimension::carbon_intensity}},
-       .doc = "of the grid",
+       .doc = "carbon intensity of the grid's power",
        .absent = "unknown: no carbon is stated"},
       [](const Json& value, Power& power, const Place&) -> Expected<void> {
         power.carbon_intensity =
@@ -83,11 +84,13 @@ Field<Power> carbon_intensity_field() {
 
 const Section<Power>& power_section() {
   static const Section<Power> section(
-      "power", "What the machines draw.",
+      "power", "Power that the machines draw.",
       {
-          quantity("device", &Power::device, "of one device at full load")
-              .absent("as its document says"),
-          number("pue", &Power::pue, "power of the site over power of the machines", {1, 10}),
+          quantity("device", &Power::device, "power draw of one device at full load")
+              .absent("as the device's document says"),
+          number("pue", &Power::pue,
+                 "power usage effectiveness (PUE): power of the site over power of the machines",
+                 {1, 10}),
           carbon_intensity_field(),
       });
   return section;
@@ -126,8 +129,8 @@ Field<Scenario> price_field() {
   const Shape one{QuantityShape{Dimension::dollars_per_second}};
   return {{.key = "price",
            .shape = {AnyShape{{one, Shape{ListShape{{one}, 2, kMostGroups}}}}},
-           .doc = "of one device; a list has one price for each group of unlike nodes",
-           .absent = "as its document says"},
+           .doc = "price of one device; a list has one for each group of unlike nodes",
+           .absent = "as the device's document says"},
           [](const Json& value, Scenario& scenario, const Place& place) -> Expected<void> {
             if (value.is_array()) return read_prices(value, scenario, place);
             const DollarsPerSecond price = price_of(value);
@@ -140,7 +143,7 @@ Field<Scenario> price_field() {
 Field<Scenario> power_field() {
   return {{.key = "power",
            .shape = {ObjectShape{&spec_of<power_section>, {}}},
-           .doc = "for energy",
+           .doc = "power and carbon intensity, for energy and emissions",
            .absent = "as the device's document says"},
           [](const Json& value, Scenario& scenario, const Place& place) {
             Power power;
@@ -308,7 +311,7 @@ Field<Scenario> model_field() {
            .shape = {AnyShape{{Shape{ReferenceShape{"model"}},
                                Shape{ObjectShape{&spec_of<huggingface_section>, "huggingface"}},
                                Shape{ObjectShape{&spec_of<model_section>, {}}}}}},
-           .doc = "the network"},
+           .doc = "network that is trained"},
           read_model,
           not_written};
 }
@@ -316,24 +319,26 @@ Field<Scenario> model_field() {
 const Section<Measured>& measured_section() {
   using M = Measured;
   static const Section<M> section(
-      "measured", "What a real run gave; `trainyard validate` compares.",
+      "measured", "What a real run gave; `trainyard validate` compares it with predictions.",
       {
-          quantity("step_time", &M::step_time, "of one step").absent("not measured"),
+          quantity("step_time", &M::step_time, "time of one step").absent("not measured"),
           number("tflops_per_device", &M::tflops_per_device,
-                 "model TFLOP/s of a device, attention counted in full", {0, 1e6, false})
+                 "model TFLOP/s per device, counting attention in full", {0, 1e6, false})
               .absent("not measured"),
-          number("mfu", &M::mfu, "model FLOP utilisation, a fraction", {1e-4, 1})
+          number("mfu", &M::mfu, "model FLOP utilisation (MFU), a fraction", {1e-4, 1})
               .absent("not measured"),
-          number("tokens_per_second_per_device", &M::tokens_per_second_per_device, "throughput",
-                 {0, 1e12, false})
+          number("tokens_per_second_per_device", &M::tokens_per_second_per_device,
+                 "throughput, in tokens per second and device", {0, 1e12, false})
               .absent("not measured"),
-          quantity("peak_memory", &M::peak_memory, "of the fullest rank").absent("not measured"),
+          quantity("peak_memory", &M::peak_memory, "peak memory of the fullest rank")
+              .absent("not measured"),
           choice("peak_memory_kind", &M::peak_memory_kind, kMemoryKinds,
-                 "what was read: the allocator's allocated or reserved bytes, or the device's use"),
-          text("source", &M::source, "where it was published"),
+                 "what `peak_memory` is: the allocator's allocated or reserved bytes, or the "
+                 "device's use"),
+          text("source", &M::source, "publication of the measurement"),
           text("release", &M::release,
-               "version of the software; one that starts with year and month, `\"25.04\"`, is the "
-               "stack's `release`"),
+               "version of the software; one that starts with year and month, `\"25.04\"`, chooses "
+               "the stack's `releases`"),
       });
   return section;
 }
@@ -343,31 +348,38 @@ const Section<Scenario>& scenario_section() {
   static const Section<S> section(
       "scenario", "A question: a job, perhaps a plan, perhaps what a real run measured.",
       {
-          text("name", &S::name, "as tables show it").absent("the name of the file"),
+          text("name", &S::name, "name that tables show").absent("the name of the file"),
           remark<S>("question", "what the document asks, and what to read in the answer"),
           model_field().required(),
           cluster_field().required(),
           training_field().required(),
-          object<plan_section>("plan", &S::plan, "how the step is cut over the devices")
+          object<plan_section>(
+              "plan", &S::plan,
+              "how the step is divided among the devices: degrees, schedule, sharding")
               .absent("the planner finds it"),
           object<use_of_groups_section>("use_of_groups", &S::use_of_groups,
                                         "with groups of unlike nodes: which of them take the "
                                         "stages or the replicas of the plan")
               .absent("without a plan the planner finds it"),
-          object<planner_section>("planner", &S::space, "what the planner may choose")
+          object<planner_section>("planner", &S::space,
+                                  "what the planner may choose, and sizes to plan for")
               .absent("everything"),
-          object<measured_section>("measured", &S::measured, "what a real run gave")
+          object<measured_section>("measured", &S::measured,
+                                   "what a real run gave, to compare with")
               .absent("nothing to compare with"),
           price_field(),
           power_field(),
-          object<run_section>("run", &S::run, "the length of the whole run")
+          object<run_section>("run", &S::run, "length of the whole run, for `trainyard goodput`")
               .absent("the defaults of its keys"),
-          object<reliability_section>("reliability", &S::reliability, "what fails")
+          object<reliability_section>("reliability", &S::reliability,
+                                      "what fails and how it is repaired, for `trainyard goodput`")
               .absent("the defaults of its keys"),
-          object<checkpoint_section>("checkpoint", &S::checkpoint, "how work is saved")
+          object<checkpoint_section>(
+              "checkpoint", &S::checkpoint,
+              "how checkpoints are written and loaded, for `trainyard goodput`")
               .absent("the defaults of its keys"),
           object<simulation_section>("simulation", &S::simulation,
-                                     "what `trainyard simulate` disturbs the step with")
+                                     "what disturbs the step in `trainyard simulate`")
               .absent("nothing: all ranks and links are alike"),
       },
       {.finish = finish_scenario, .tag = "scenario/1"});

@@ -26,14 +26,15 @@ constexpr std::array kSweepObjectives = {
 constexpr double kMostValuesOfAxis = 1e6;
 
 Field<A> values_field() {
-  return Field<A>{
-      {.key = "values", .shape = {ListShape{{Shape{ValueShape{}}}}}, .doc = "each value in turn"},
-      [](const Json& list, A& axis, const Place&) -> Expected<void> {
-        axis.values.assign(list.begin(), list.end());
-        return {};
-      },
-      [](const A&) { return std::nullopt; }}
-      .absent("`from`, `to` and `steps`");
+  return Field<A>{{.key = "values",
+                   .shape = {ListShape{{Shape{ValueShape{}}}}},
+                   .doc = "values of the key, each in turn"},
+                  [](const Json& list, A& axis, const Place&) -> Expected<void> {
+                    axis.values.assign(list.begin(), list.end());
+                    return {};
+                  },
+                  [](const A&) { return std::nullopt; }}
+      .absent("`from`, `to` and `steps` give them");
 }
 
 // An end of a range: a number, or a quantity.
@@ -46,19 +47,21 @@ Field<A> end_field(std::string key, Json A::*member, std::string doc) {
                     return {};
                   },
                   [](const A&) { return std::nullopt; }}
-      .absent("`values`");
+      .absent("`values` lists them");
 }
 
 std::vector<Field<A>> axis_fields() {
-  return {text("key", &A::key, "of the scenario: `plan.tensor_parallel` or `/plan/tensor_parallel`")
-              .absent("`zip`"),
-          values_field(),
-          end_field("from", &A::from,
-                    "first value of a range; whole numbers at both ends make whole values"),
-          end_field("to", &A::to, "its last value, in the unit of `from`"),
-          count("steps", &A::steps, "number of values of the range", {.most = kMostValuesOfAxis})
-              .absent("only where points are drawn"),
-          choice("scale", &A::scale, kScales, "equal differences or equal ratios")};
+  return {
+      text("key", &A::key, "key of the scenario: `plan.tensor_parallel` or `/plan/tensor_parallel`")
+          .absent("`zip`"),
+      values_field(),
+      end_field("from", &A::from,
+                "first value of a range; whole numbers at both ends make whole values"),
+      end_field("to", &A::to, "last value of the range, in the unit of `from`"),
+      count("steps", &A::steps, "number of values in the range", {.most = kMostValuesOfAxis})
+          .absent("allowed only where points are drawn"),
+      choice("scale", &A::scale, kScales,
+             "spacing of the range: equal differences (linear) or equal ratios (geometric)")};
 }
 
 const Section<A>& sweep_column_section() {
@@ -70,10 +73,11 @@ const Section<A>& sweep_column_section() {
 const Section<A>& sweep_axis_section() {
   static const Section<A> section = [] {
     std::vector<Field<A>> fields = axis_fields();
-    fields.push_back(objects<sweep_column_section>("zip", &A::zip,
-                                                   "keys that vary together, as many values each")
+    fields.push_back(objects<sweep_column_section>(
+                         "zip", &A::zip, "keys that vary together, with equally many values each")
                          .absent("the axis is one key"));
-    return Section<A>("sweep_axis", "What one key takes, or several together.", std::move(fields));
+    return Section<A>("sweep_axis", "Values that one key takes, or several keys together.",
+                      std::move(fields));
   }();
   return section;
 }
@@ -82,7 +86,7 @@ Field<S> scenario_field() {
   return Field<S>{{.key = "scenario",
                    .shape = {AnyShape{{Shape{ReferenceShape{"scenario"}},
                                        Shape{ObjectShape{&spec_of<scenario_section>, {}}}}}},
-                   .doc = "what every point starts from"},
+                   .doc = "scenario that every point starts from"},
                   [](const Json& value, S& sweep, const Place&) -> Expected<void> {
                     sweep.scenario = value;
                     return {};
@@ -125,23 +129,26 @@ const Section<SweepDocument>& sweep_section() {
   static const Section<S> section(
       "sweep", "A batch of questions: a scenario, what of it varies, how each point is answered.",
       {
-          text("name", &S::name, "as reports show it").absent("the name of the scenario"),
+          text("name", &S::name, "name that reports show").absent("the name of the scenario"),
           remark<S>("question", "what the sweep asks, and what to read in the answer"),
           scenario_field(),
-          choice("evaluate", &S::evaluate, kEvaluations, "how each point is answered"),
+          choice("evaluate", &S::evaluate, kEvaluations,
+                 "`trainyard` command that answers each point"),
           choice("objective", &S::objective, kSweepObjectives,
                  "what `plan` minimises, and what reports put first"),
-          objects<sweep_axis_section>("vary", &S::vary, "what varies").absent("`overrides`"),
+          objects<sweep_axis_section>("vary", &S::vary, "keys that vary, and their values")
+              .absent("`overrides` has the points"),
           choice("combine", &S::combine, kCombinations,
-                 "every combination, the last axis fastest; the scenario itself and each value "
-                 "alone; or points drawn from all axes"),
-          count("samples", &S::samples, "points drawn", {.most = 1e9}).absent("only drawn points"),
-          count("seed", &S::seed, "of the points drawn", {.least = 0, .most = 9e15}),
+                 "grid: every combination, the last axis fastest; one-at-a-time: the scenario "
+                 "itself and each value alone; random: points drawn from all axes"),
+          count("samples", &S::samples, "number of points to draw", {.most = 1e9})
+              .absent("allowed unless points are drawn"),
+          count("seed", &S::seed, "random seed of the points drawn", {.least = 0, .most = 9e15}),
           text("overrides", &S::overrides,
-               "instead of `vary`: a head of keys, then a line of values for each point; an empty "
-               "cell leaves the scenario's value",
+               "CSV file instead of `vary`: a head of keys, then a line of values for each point; "
+               "an empty cell leaves the scenario's value",
                {PathShape{"a CSV file"}})
-              .absent("`vary`"),
+              .absent("`vary` has the points"),
           where_field(),
       },
       {.finish = check_sweep});

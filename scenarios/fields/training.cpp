@@ -34,18 +34,20 @@ Field<Training> one_of(std::string key, Record Training::*member, std::span<cons
 std::vector<Field<Training>> training_fields() {
   using T = Training;
   return {
-      count("global_batch", &T::global_batch, "B: sequences a step", {.most = 1e8}).required(),
-      count("sequence_length", &T::sequence_length, "s: tokens of a sequence", {.most = 1e8})
+      count("global_batch", &T::global_batch, "B: sequences per step", {.most = 1e8}).required(),
+      count("sequence_length", &T::sequence_length, "s: tokens per sequence", {.most = 1e8})
           .required(),
       one_of("precision", &T::precision, precision_recipes(),
-             "which tensor and which GEMM is in which dtype")
+             "precision recipe: the dtype of every tensor and of every GEMM")
           .absent("`\"bf16\"`"),
-      one_of("optimizer", &T::optimizer, optimizers(), "the optimizer").absent("`\"adam\"`"),
-      reference<stack_section>("stack", &T::stack, "the software that runs the step")
+      one_of("optimizer", &T::optimizer, optimizers(), "optimizer of the training")
+          .absent("`\"adam\"`"),
+      reference<stack_section>("stack", &T::stack, "software that runs the step")
           .absent("`\"megatron-core\"`"),
-      text("release", &T::release, "of the stack, by year and month", {kRelease})
+      text("release", &T::release, "release of the stack, by year and month", {kRelease})
           .absent("that of `measured`; else the stack as its document describes it"),
-      count("tokens", &T::tokens, "tokens of the whole run", {.most = 1e18}).absent("not said"),
+      count("tokens", &T::tokens, "tokens that the whole run trains on", {.most = 1e18})
+          .absent("not said"),
   };
 }
 
