@@ -96,9 +96,8 @@ const Section<RestartTimes>& restart_section() {
   using R = RestartTimes;
   static const Section<R> section(
       "restart",
-      "Phases of a restart beside detection and loading (Jiang et al. 2024 for diagnosis and "
-      "start; "
-      "else assumed).",
+      "Phases of a restart beside detection and loading. Defaults of diagnosis and start are by "
+      "Jiang et al. 2024, the others are assumed.",
       {quantity("diagnose", &R::diagnose, "time to find the node that failed", Zero::allowed),
        quantity("reschedule", &R::reschedule, "time to put another node in its place",
                 Zero::allowed),
@@ -122,7 +121,8 @@ const Section<StorageTier>& tier_section() {
   using T = StorageTier;
   static const Section<T> section(
       "tiers",
-      "A place for checkpoints. What lies on nodes is lost when all that hold a part fail.",
+      "A place for checkpoints. Those on nodes are lost when all nodes that hold one of their "
+      "parts fail.",
       {choice("kind", &T::kind, kTiers,
               "where the checkpoints lie: hosts' memory, nodes' NVMe, or a store that failures do "
               "not reach")
@@ -192,7 +192,7 @@ const Section<Reliability>& reliability_section() {
       "reliability", "What fails, how it is noticed and how it is repaired.",
       {
           quantity("device_mtbf", &R::device_mtbf, "mean time between failures of one device")
-              .absent("`\"2111.5 days\"`: 419 interruptions in 54 days on 16,384 (Llama 3)"),
+              .absent("`\"2111.5 days\"`: 419 interruptions in 54 days on 16,384 GPUs (Llama 3)"),
           choice("law", &R::law, kLaws,
                  "distribution of the times between failures of the job's devices"),
           number("weibull_shape", &R::weibull_shape,

@@ -87,7 +87,7 @@ std::vector<Field<Transformer>> size_fields() {
       count("hidden_size", &T::hidden_size, "h: elements of a token's vector (model width)")
           .required(),
       count("attention_heads", &T::attention_heads, "a: number of query heads").required(),
-      count("vocabulary", &T::vocabulary, "V: rows of the embedding, without padding",
+      count("vocabulary", &T::vocabulary, "V: size of the vocabulary, without padding",
             {.most = 1e8})
           .required(),
       count("kv_heads", &T::kv_heads, "g: number of key and value heads")

@@ -173,8 +173,8 @@ Field<PlanRequest> schedule_field() {
 std::vector<Field<PlanRequest>> degree_fields() {
   using P = PlanRequest;
   return {
-      count("tensor_parallel", &P::tensor_parallel, "t: ranks that share each layer's matrices",
-            kDegree),
+      count("tensor_parallel", &P::tensor_parallel,
+            "t: ranks over which each layer's matrices are split", kDegree),
       flag("sequence_parallel", &P::sequence_parallel,
            "whether norms and residuals are split along the sequence over the t tensor-parallel "
            "ranks")

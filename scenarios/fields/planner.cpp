@@ -53,7 +53,7 @@ struct Bounds {
 
 const Section<Bounds>& bounds_section() {
   static const Section<Bounds> section(
-      "bounds", "Every number from one to another that is legal, both included.",
+      "bounds", "Every legal number between two bounds, both included.",
       {
           count("from", &Bounds::from, "least number", {0, 1e6}).absent("no bound"),
           count("to", &Bounds::to, "greatest number", {0, 1e6}).absent("no bound"),
@@ -202,7 +202,7 @@ constexpr CountShape kSize{.most = 1e8};
 
 const Section<Range>& range_section() {
   static const Section<Range> section(
-      "range", "Numbers from one to another, both included.",
+      "range", "Numbers between two bounds, both included.",
       {
           count("from", &Range::from, "first number", kSize).required(),
           count("to", &Range::to, "last number", kSize).required(),

@@ -41,8 +41,8 @@ const Section<ProfiledStream>& profiled_stream_section() {
                  "share of the step within `between` in which the rank communicated on another "
                  "stream, waiting for other ranks included",
                  {.least = 0, .most = 1}),
-          quantity("longest_gap", &S::longest_gap, "the longest time between two of its operations",
-                   Zero::allowed),
+          quantity("longest_gap", &S::longest_gap,
+                   "longest time between two operations of the stream", Zero::allowed),
           text("after", &S::after, "operation before the longest gap"),
           text("before", &S::before, "operation after the longest gap"),
       });
@@ -142,7 +142,7 @@ const Section<Profile>& profile_section() {
           objects<profiled_operation_section>(
               "operations", &P::operations,
               "kinds of operations on each stage, in the order of the time that they took"),
-          text("failure", &P::failure, "why the run ended early").absent("it did not"),
+          text("failure", &P::failure, "why the run ended early").absent("it did not end early"),
       });
   return section;
 }

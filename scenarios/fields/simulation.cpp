@@ -171,7 +171,7 @@ Field<ExpertRouting> shares_field() {
        .shape = {ListShape{{Shape{NumberShape{0, 1e12}}}}},
        .doc =
            "popularity of each expert, in any unit, as a run counted it; the same in every layer",
-       .absent = "by `skew`"},
+       .absent = "popularity follows `skew`"},
       [](const Json& value, ExpertRouting& routing, const Place&) -> Expected<void> {
         routing.shares = value.get<std::vector<double>>();
         return {};

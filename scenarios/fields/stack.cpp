@@ -159,8 +159,8 @@ const Section<StackLimits>& stack_limits_section() {
                  std::array{Named<SequenceParallelism>{"either", SequenceParallelism::either},
                             Named<SequenceParallelism>{"always", SequenceParallelism::always},
                             Named<SequenceParallelism>{"never", SequenceParallelism::never}},
-                 "whether tensor parallelism runs with sequence parallelism (always), without "
-                 "(never) or both ways"),
+                 "whether tensor parallelism runs always with sequence parallelism, never, or "
+                 "either way"),
           context_algorithms_field(),
           context_parallel_field(),
           flag("ulysses_cuts_kv_heads", &L::ulysses_cuts_kv_heads,
@@ -388,7 +388,7 @@ std::vector<Field<Stack>> memory_fields() {
            "the input"),
       flag("offloads_activations", &S::offloads_activations,
            "whether `\"recompute\": \"auto\"` moves activations that do not fit to the host where "
-           "recomputing is slower"),
+           "recomputing is slower (ZeRO 3, no pipeline)"),
       object<stack_offload_section>("offload", &S::offload,
                                     "what the stack can offload to host memory")
           .absent("nothing"),
@@ -527,7 +527,7 @@ std::vector<Field<Stack>> stack_fields() {
   for (Field<Stack>& field : runtime_fields()) all.push_back(std::move(field));
   for (Field<Stack>& field : interval_and_reserve_fields()) all.push_back(std::move(field));
   all.push_back(objects<release_section>("releases", &Stack::releases,
-                                         "what its releases do otherwise; `training.release` or "
+                                         "how single releases differ; `training.release` or "
                                          "`measured.release` says which one runs")
                     .absent("none differs"));
   all.push_back(sources<stack_section, Stack>());
