@@ -80,7 +80,7 @@ bool layers_are_unlike(const PreparedJob& job, const Plan& plan) {
 void add_own_repeats(const PreparedJob& job, const Plan& plan, const StagePasses& of,
                      const LayersOfChunks& layers, std::span<PassTimes> own) {
   const Recompute recompute = recompute_of(plan, of.stage);
-  if (!repeats_some(recompute) || job.only_kind) return;
+  if (!repeats_some(job.job.training.stack, recompute) || job.only_kind) return;
   if (own.size() > static_cast<std::size_t>(RepeatedInChunks::kMostChunks)) return;
   const PipelineShape shape = pipeline_shape(plan);
   const RepeatedShares shares = repeated_shares(job, plan, of.held, of.stage, recompute);

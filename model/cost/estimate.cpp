@@ -85,6 +85,7 @@ LayerPasses add_layers(const StageCosts& costs, const StageParameters& held,
     add_exchanges(layer.weight_gradient, count, work.weight);
     add_exchanges(layer.forward, count * full, work.backward);
   }
+  work.repeated = repeated.full;
   work.layers = stage.passes;
   work.each = each;
   return each;
@@ -219,7 +220,8 @@ StageEnds fill_stage(const PreparedJob& job, const Plan& plan, SharedCosts& shar
   OffloadCopies offload;
   CopiesOfStage copies;
   if (plan.offload != Offload{}) {
-    const Bytes activations = activations_sent_away(plan, costs, held, recompute);
+    const Bytes activations = activations_sent_away(
+        plan, costs, held, in_whole_layers(job.job.training.stack, recompute, held.layers));
     offload = offload_copies(job, plan, held, activations);
     copies = add_offload(offload, share, end_passes(held, units, share),
                          blocking_traffic(job, plan, shared, held, work), stage, work);
@@ -275,7 +277,7 @@ bool differs_by_place(const Plan& plan) {
 // unlike kinds, because their layers come in another order or lie in other chunks.
 bool repeats_by_order(const PreparedJob& job, const Plan& plan, Recompute recompute) {
   const bool in_chunks = plan.virtual_stages > 1 && !plan.layers_per_stage.empty();
-  return repeats_some(recompute) && (!job.only_kind || in_chunks);
+  return repeats_some(job.job.training.stack, recompute) && (!job.only_kind || in_chunks);
 }
 
 // Whether this stage costs as much as the one before, so that only its activations have to be

@@ -32,6 +32,19 @@ void add(const LayerCost& cost, int times, PassSums& sums) {
   sums.exchanging = std::max(sums.exchanging, exchange / all);
 }
 
+// What repeating every second layer of each stage adds: of an odd number the more, and of layers
+// that differ perhaps the smallest.
+Seconds least_of_every_second(const StageCosts& costs, const LayerCounts& layers) {
+  Seconds least(1e30);
+  int all = 0;
+  for (std::size_t kind = 0; kind < layers.size(); ++kind) {
+    if (layers[kind] == 0) continue;
+    all += layers[kind];
+    least = std::min(least, costs.layers[kind].full_recompute.total());
+  }
+  return 0.5 * all * least;
+}
+
 // The largest share of a stage's time that running a forward pass beside a backward pass can hide.
 double hidden_share(const PreparedJob& job, double exchanging) {
   const double gained = std::max(0.0, 1 - job.job.training.stack.overlap_slowdown);
@@ -140,6 +153,9 @@ PassSums pass_sums(const PreparedJob& job, const StageCosts& costs) {
   }
   add(costs.embedding, 1, sums);
   add(costs.head, 1, sums);
+  if (job.job.training.stack.selective == SelectiveRecompute::half_of_layers) {
+    sums.selective = least_of_every_second(costs, layers);
+  }
   return sums;
 }
 
@@ -268,7 +284,7 @@ void StageBounds::set_passes(const Plan& plan) {
 }
 
 std::size_t StageBounds::end_of_alike(const Plan& plan, std::size_t stage) const {
-  const bool one_way = job_.only_kind || !repeats_some(plan.recompute);
+  const bool one_way = job_.only_kind || !repeats_some(job_.job.training.stack, plan.recompute);
   if (plan.recompute_per_stage.empty() && one_way) return end_of_run_[stage];
   std::size_t end = stage + 1;
   while (end < held_.size() && pass_alike(plan, end, stage)) ++end;
@@ -279,7 +295,7 @@ bool StageBounds::pass_alike(const Plan& plan, std::size_t stage, std::size_t ot
   if (end_of_run_[stage] != end_of_run_[other]) return false;
   // Which of unlike layers are repeated depends on their order.
   const Recompute recompute = recompute_of(plan, static_cast<int>(stage));
-  if (repeats_some(recompute) && !job_.only_kind) return false;
+  if (repeats_some(job_.job.training.stack, recompute) && !job_.only_kind) return false;
   if (plan.recompute_per_stage.empty()) return true;
   return recompute_of(plan, static_cast<int>(stage)) == recompute_of(plan, static_cast<int>(other));
 }
@@ -397,7 +413,8 @@ Seconds StageBounds::last_stage(const Plan& plan) {
 }
 
 StageBounds::ShownCopies StageBounds::shown_copies(const Plan& plan, std::size_t stage) const {
-  const Recompute recompute = recompute_of(plan, static_cast<int>(stage));
+  const Recompute named = recompute_of(plan, static_cast<int>(stage));
+  const Recompute recompute = in_whole_layers(job_.job.training.stack, named, held_[stage].layers);
   const Bytes away = activations_sent_away(plan, costs_, held_[stage], recompute);
   constexpr double kAllChunks = 1;
   const OffloadCopies copies = offload_copies(job_, plan, held_[stage], away);

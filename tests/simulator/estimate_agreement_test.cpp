@@ -410,6 +410,65 @@ TEST(EstimateAgreement, OfMemoryWhereSomeOfUnlikeLayersAreRepeated) {
   }
 }
 
+// ---- Every second layer in full -----------------------------------------------------------------
+
+PlanRequest repeating_every_second(PlanRequest request) {
+  request.recompute = {RecomputeMode::selective, 0};
+  return request;
+}
+
+PreparedJob of_every_second_layer(PreparedJob job) {
+  job.job.training.stack.selective = SelectiveRecompute::half_of_layers;
+  return prepare(job.job);
+}
+
+// Mixtral's layers, every second one with experts: the dense ones are repeated, the others not. In
+// stages of an odd number of layers it is the dense ones or those with experts in turn.
+TEST(EstimateAgreement, OfEverySecondLayerOfUnlikeOnes) {
+  Job job = mixtral_job(true).job;
+  job.model.moe_every = 2;
+  for (const bool early : {false, true}) {
+    job.training.stack.recompute_stops_early = early;
+    for (const int layers : {8, 12}) {
+      job.model.layers = layers;
+      const PreparedJob of = of_every_second_layer(prepare(job));
+      for (const int stages : {1, 2, 4}) {
+        for (const int zero : {1, 3}) {
+          const PlanRequest request = repeating_every_second({.pipeline_parallel = stages});
+          const Roads roads = both_roads(of, sharded(zero, request), true);
+          const std::string what = std::to_string(layers) + " layers, " + std::to_string(stages) +
+                                   " stages, ZeRO-" + std::to_string(zero);
+          EXPECT_NEAR(roads.played.step_time / roads.estimated.step_time, 1, 0.035) << what;
+          EXPECT_NEAR(roads.played.peak_memory / roads.estimated.peak_memory, 1, 0.03) << what;
+          EXPECT_NEAR(roads.played.breakdown.recompute / roads.estimated.breakdown.recompute, 1,
+                      0.01)
+              << what;
+        }
+      }
+    }
+  }
+}
+
+// Three layers of a stage: the first and the third.
+TEST(EstimateAgreement, OfEverySecondLayerOfAlikeOnes) {
+  for (const int layers : {8, 12}) {
+    PreparedJob job = llama_8b_on_h100(1, 32);
+    job.job.training.sequence_length = 16384;
+    job.job.model.layers = layers;
+    const PreparedJob of = of_every_second_layer(job);
+    for (const auto& [schedule, chunks] :
+         {std::pair{"1f1b", 1}, std::pair{"interleaved-1f1b", 2}, std::pair{"zb-h1", 1}}) {
+      PlanRequest request = repeating_every_second({.pipeline_parallel = 4});
+      request.schedule = schedule;
+      if (chunks > 1) request.virtual_stages = layers == 12 ? 3 : chunks;
+      const Roads roads = both_roads(of, sharded(1, request), true);
+      const std::string what = std::string(schedule) + " " + std::to_string(layers);
+      EXPECT_NEAR(roads.played.step_time / roads.estimated.step_time, 1, 0.03) << what;
+      EXPECT_NEAR(roads.played.peak_memory / roads.estimated.peak_memory, 1, 0.03) << what;
+    }
+  }
+}
+
 // ---- Activations on the hosts -------------------------------------------------------------------
 
 // Of a layer that is repeated what leaves the device is what it keeps, its input or more.

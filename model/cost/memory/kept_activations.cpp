@@ -27,9 +27,15 @@ KeptInChunks::KeptInChunks(const PreparedJob& job, const Plan& plan, const Stage
       stage_(stage),
       index_(index),
       shape_(pipeline_shape(plan)),
-      recompute_(recompute_of(plan, index)),
+      recompute_(in_whole_layers(job.job.training.stack, recompute_of(plan, index), stage.layers)),
       layers_(plan, job.job.model.layers) {
-  if (!repeats_some(recompute_) || has_many()) return;
+  const Stack& stack = job.job.training.stack;
+  const Recompute named = recompute_of(plan, index);
+  if (!repeats_some(stack, named) || has_many()) return;
+  if (repeats_every_second(stack, named)) {
+    second_.emplace(job, plan, index, named);
+    return;
+  }
   InlineVector<int, kMostChunks> layers;
   for (int chunk = 0; chunk < chunks_held(shape_); ++chunk) {
     layers.push_back(layers_of(chunk));
@@ -73,6 +79,28 @@ Bytes KeptInChunks::gone_before_repeats() const {
   return least;
 }
 
+Bytes KeptInChunks::most_made_again() const {
+  Bytes most(second_ ? 0 : 1e30);
+  for (int chunk = 0; second_ && chunk < chunks_held(shape_); ++chunk) {
+    most = std::max(most, most_made_again_in(chunk));
+  }
+  return most;
+}
+
+// From the last layer to the first, as backward passes come to them.
+Bytes KeptInChunks::most_made_again_in(int chunk) const {
+  Bytes most, gone;
+  const int first = layers_.before(position_of(chunk));
+  for (int i = layers_of(chunk); i-- > 0;) {
+    const LayerKind kind = layer_kind(job_.job.model, first + i);
+    const SavedBytes& saved = costs_.layers[static_cast<std::size_t>(index_of(kind))].saved;
+    const bool again = second_->has(chunk, i);
+    if (again) most = std::max(most, saved.everything - gone);
+    gone += again ? saved.input_only : saved.everything;
+  }
+  return most;
+}
+
 int KeptInChunks::mtp_layers_of(int chunk) const {
   return position_of(chunk) + 1 == layer_chunks(shape_) ? job_.job.model.mtp_layers : 0;
 }
@@ -80,6 +108,14 @@ int KeptInChunks::mtp_layers_of(int chunk) const {
 int KeptInChunks::repeated_of(int chunk) const {
   if (recompute_.mode != RecomputeMode::full) return 0;
   return repeated_.empty() ? layers_of(chunk) : repeated_[static_cast<std::size_t>(chunk)];
+}
+
+Bytes KeptInChunks::of_chunk(int chunk) const {
+  if (!second_) return of_chunk(chunk, repeated_of(chunk));
+  const int position = position_of(chunk);
+  LayerCounts kinds = job_.layers_between(layers_.before(position), layers_[position]);
+  kinds[kMtpKind] += mtp_layers_of(chunk);
+  return of_kinds(kinds, second_->of(chunk));
 }
 
 // The first form spares what plans of alike layers need not: they are most of a search.
@@ -91,14 +127,16 @@ Bytes KeptInChunks::of_chunk(int chunk, int all_repeated) const {
   if (job_.only_kind) {
     return of_kind(static_cast<std::size_t>(index_of(*job_.only_kind)), own, repeated) + of_mtp;
   }
-  Bytes kept;
   const int first = layers_.before(position);
-  const LayerCounts kinds = job_.layers_between(first, own);
-  const LayerCounts again = job_.layers_between(first, repeated);
+  return of_kinds(job_.layers_between(first, own), job_.layers_between(first, repeated)) + of_mtp;
+}
+
+Bytes KeptInChunks::of_kinds(const LayerCounts& kinds, const LayerCounts& repeated) const {
+  Bytes kept;
   for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
-    kept += of_kind(kind, kinds[kind], again[kind]);
+    kept += of_kind(kind, kinds[kind], repeated[kind]);
   }
-  return kept + of_mtp;
+  return kept;
 }
 
 Bytes KeptInChunks::of_kind(std::size_t kind, int count, int repeated) const {

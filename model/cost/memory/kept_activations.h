@@ -2,7 +2,10 @@
 // model/cost.
 #pragma once
 
+#include <optional>
+
 #include "model/cost/memory/memory.h"
+#include "model/cost/memory/repeated_layers.h"
 #include "model/inline_vector.h"
 
 namespace trainyard {
@@ -24,6 +27,10 @@ class KeptInChunks {
   // Gone of them at least, but for inputs, when a backward pass comes to a layer that it repeats.
   // Nothing where all layers are repeated.
   Bytes gone_before_repeats() const;
+  // Where every second layer is repeated: the most that one of them, made again, has beside what is
+  // in flight, nothing being left of the layers behind it. Without end where chunks
+  // are too many to tell.
+  Bytes most_made_again() const;
 
  private:
   static constexpr int kMostChunks = 128;  // of more, on one stage, the mean is as good
@@ -33,8 +40,10 @@ class KeptInChunks {
   int mtp_layers_of(int chunk) const;
   int repeated_of(int chunk) const;
   int layers_of(int chunk) const { return layers_[position_of(chunk)] + mtp_layers_of(chunk); }
-  Bytes of_chunk(int chunk) const { return of_chunk(chunk, repeated_of(chunk)); }
+  Bytes of_chunk(int chunk) const;
   Bytes of_chunk(int chunk, int all_repeated) const;
+  Bytes of_kinds(const LayerCounts& kinds, const LayerCounts& repeated) const;
+  Bytes most_made_again_in(int chunk) const;
   Bytes of_kind(std::size_t kind, int count, int repeated) const;
 
   const PreparedJob& job_;
@@ -46,6 +55,7 @@ class KeptInChunks {
   Recompute recompute_;
   LayersOfChunks layers_;
   InlineVector<int, kMostChunks> repeated_;  // of each chunk's layers; empty: all, or none
+  std::optional<RepeatedInChunks> second_;   // every second layer of the stage, in place of those
 };
 
 }  // namespace trainyard

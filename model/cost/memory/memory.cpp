@@ -38,6 +38,12 @@ MemoryByKind sharded_states(const Training& training, const Plan& plan, double p
   return memory;
 }
 
+// What a stage repeats, in layers where those are repeated whole.
+Recompute repeated_by(const PreparedJob& job, const Plan& plan, const StageParameters& stage,
+                      int index) {
+  return in_whole_layers(job.job.training.stack, recompute_of(plan, index), stage.layers);
+}
+
 // Of a rank.
 Bytes bytes_on_host(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
                     const StageParameters& stage, int index) {
@@ -50,10 +56,25 @@ Bytes bytes_on_host(const PreparedJob& job, const Plan& plan, const StageCosts& 
   return bytes;
 }
 
-Bytes largest_layer(const StageCosts& costs, const StageParameters& stage) {
+// Share of its layers of each kind that a stage repeats whole. Of a number of them the mean: so no
+// number takes less than all, which searches rely on.
+RepeatedShares whole_shares(const PreparedJob& job, const Plan& plan, const StageParameters& stage,
+                            int index) {
+  const Recompute recompute = recompute_of(plan, index);
+  if (repeats_every_second(job.job.training.stack, recompute)) {
+    return repeated_shares(job, plan, stage, index, recompute);
+  }
+  RepeatedShares shares;
+  shares.fill(full_recompute_share(recompute, stage.layers));
+  return shares;
+}
+
+Bytes largest_layer(const StageCosts& costs, const StageParameters& stage,
+                    const RepeatedShares& repeated) {
   Bytes largest;
   for (std::size_t kind = 0; kind < stage.kinds.size(); ++kind) {
-    if (stage.kinds[kind] > 0) largest = std::max(largest, costs.layers[kind].saved.everything);
+    const bool counts = stage.kinds[kind] > 0 && repeated[kind] > 0;
+    if (counts) largest = std::max(largest, costs.layers[kind].saved.everything);
   }
   return largest;
 }
@@ -82,11 +103,11 @@ Bytes largest_kept(const StageCosts& costs, const StageParameters& stage, Recomp
 
 // Of activations that leave the device two layers' stay: those of the one at work and of the one on
 // its way.
-Bytes kept_here(const Plan& plan, const StageCosts& costs, const StageParameters& stage, int index,
-                Bytes kept) {
+Bytes kept_here(const Plan& plan, const StageCosts& costs, const StageParameters& stage,
+                Recompute recompute, Bytes kept) {
   if (on_device(plan.offload.activations)) return kept;
   const double away = offloaded_share(plan.offload, stage.layers);
-  const Bytes layer = largest_kept(costs, stage, recompute_of(plan, index));
+  const Bytes layer = largest_kept(costs, stage, recompute);
   return std::min(kept, kept * (1 - away) + 2 * layer);
 }
 
@@ -96,7 +117,7 @@ Bytes gone_at_embedding(const PreparedJob& job, const Plan& plan, const StageCos
                         const StageParameters& stage, int index) {
   if (!stage.embedding) return Bytes(0);
   const KeptInChunks chunks(job, plan, costs, stage, index);
-  return kept_here(plan, costs, stage, index, chunks.of_first());
+  return kept_here(plan, costs, stage, repeated_by(job, plan, stage, index), chunks.of_first());
 }
 
 Bytes largest_gradients(const StageCosts& costs, const StageParameters& stage) {
@@ -120,8 +141,11 @@ double blocks_of_scores(const PreparedJob& job, const Plan& plan) {
 
 // The most that a layer's backward pass makes again at a time.
 Bytes largest_repeated(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
-                       const StageParameters& stage, Recompute recompute) {
-  if (recompute.mode == RecomputeMode::full) return largest_layer(costs, stage);
+                       const StageParameters& stage, int index) {
+  const Recompute recompute = repeated_by(job, plan, stage, index);
+  if (recompute.mode == RecomputeMode::full) {
+    return largest_layer(costs, stage, whole_shares(job, plan, stage, index));
+  }
   Bytes largest;
   for (std::size_t kind = 0; kind < stage.kinds.size(); ++kind) {
     const SavedBytes& saved = costs.layers[kind].saved;
@@ -132,9 +156,9 @@ Bytes largest_repeated(const PreparedJob& job, const Plan& plan, const StageCost
 
 // What a micro-batch has on the device between the halves of its backward pass and not before:
 // activations that were repeated or fetched for the first half stay for the second.
-Bytes back_between_halves(const Plan& plan, const StageCosts& costs, const StageParameters& stage,
-                          int index) {
-  const Recompute recompute = recompute_of(plan, index);
+Bytes back_between_halves(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
+                          const StageParameters& stage, int index) {
+  const Recompute recompute = repeated_by(job, plan, stage, index);
   const bool fetched = !on_device(plan.offload.activations);
   if (!repeats(recompute) && !fetched) return Bytes(0);
   Bytes stays;
@@ -149,22 +173,28 @@ Bytes back_between_halves(const Plan& plan, const StageCosts& costs, const Stage
   if (recompute.mode == RecomputeMode::selective) {
     return std::max(Bytes(0), stays - saved_by_stage(costs, stage, recompute));
   }
-  const Bytes inputs = saved_by_stage(costs, stage, {RecomputeMode::full, 0});
-  return full_recompute_share(recompute, stage.layers) * (stays - inputs);
+  const RepeatedShares repeated = whole_shares(job, plan, stage, index);
+  Bytes more;
+  for (std::size_t kind = 0; kind < stage.kinds.size(); ++kind) {
+    const SavedBytes& saved = costs.layers[kind].saved;
+    more += repeated[kind] * stage.kinds[kind] * (saved.between_halves - saved.input_only);
+  }
+  return more;
 }
 
 // What a micro-batch keeps behind the first half of its split backward pass over what it kept
 // before.
-Bytes more_behind_first_half(const Plan& plan, const StageCosts& costs,
+Bytes more_behind_first_half(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
                              const StageParameters& stage, int index) {
-  const Recompute recompute = recompute_of(plan, index);
+  const Recompute recompute = repeated_by(job, plan, stage, index);
   if (recompute.mode == RecomputeMode::selective) return Bytes(0);
+  const RepeatedShares repeated = whole_shares(job, plan, stage, index);
   Bytes more;
   for (std::size_t kind = 0; kind < stage.kinds.size(); ++kind) {
     const SavedBytes& saved = costs.layers[kind].saved;
-    more += stage.kinds[kind] * (saved.between_halves - saved.everything);
+    more += (1 - repeated[kind]) * stage.kinds[kind] * (saved.between_halves - saved.everything);
   }
-  return more * (1 - full_recompute_share(recompute, stage.layers));
+  return more;
 }
 
 Bytes activation_bytes(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
@@ -172,16 +202,17 @@ Bytes activation_bytes(const PreparedJob& job, const Plan& plan, const StageCost
   const PipelineShape shape = pipeline_shape(plan);
   const int held = chunks_held(shape);
   const KeptInChunks chunks(job, plan, costs, stage, index);
-  Bytes kept = kept_here(plan, costs, stage, index, chunks.in_flight(true));
+  Bytes kept =
+      kept_here(plan, costs, stage, repeated_by(job, plan, stage, index), chunks.in_flight(true));
   const int between = plan.schedule->chunks_between_halves(shape, index);
   if (between > 0 && on_device(plan.offload.activations)) {
     // As many chunks are there before the first halves as after them.
-    const Bytes more = more_behind_first_half(plan, costs, stage, index);
+    const Bytes more = more_behind_first_half(job, plan, costs, stage, index);
     const int past = past_input_gradient(plan, index);
     kept += more * (static_cast<double>(more > Bytes(0) ? between : past) / held);
   }
   if (between > 1) {  // but for the one at work (`add_transients`)
-    kept += back_between_halves(plan, costs, stage, index) * ((between - 1.0) / held);
+    kept += back_between_halves(job, plan, costs, stage, index) * ((between - 1.0) / held);
   }
   if (stage.head) kept += costs.head.saved.everything * (1 + beside_turning(plan).all());
   return kept;
@@ -190,15 +221,14 @@ Bytes activation_bytes(const PreparedJob& job, const Plan& plan, const StageCost
 // While a layer's backward pass runs, or a chunk's where its halves are apart.
 Bytes back_at_work(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
                    const StageParameters& stage, int index) {
-  const Recompute recompute = recompute_of(plan, index);
-  const bool again = repeats(recompute);
-  const Bytes layer = again ? largest_repeated(job, plan, costs, stage, recompute) : Bytes(0);
+  const bool again = repeats(recompute_of(plan, index));
+  const Bytes layer = again ? largest_repeated(job, plan, costs, stage, index) : Bytes(0);
   const PipelineShape shape = pipeline_shape(plan);
   if (plan.schedule->chunks_between_halves(shape, index) == 0) return layer;
   // The layer at work has everything of itself.
   const Bytes more = again ? largest_core(costs, stage) : Bytes(0);
   return std::max(layer,
-                  back_between_halves(plan, costs, stage, index) / chunks_held(shape) + more);
+                  back_between_halves(job, plan, costs, stage, index) / chunks_held(shape) + more);
 }
 
 // The most that a layer's backward pass adds to what is in flight. Where weight gradients are put
@@ -206,11 +236,15 @@ Bytes back_at_work(const PreparedJob& job, const Plan& plan, const StageCosts& c
 Bytes back_beside_kept(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
                        const StageParameters& stage, int index) {
   const Bytes again = back_at_work(job, plan, costs, stage, index);
+  const Stack& stack = job.job.training.stack;
+  const Recompute recompute = recompute_of(plan, index);
   const bool stays = splits_backward(*plan.schedule, plan.pipeline_parallel);
-  if (!repeats_some(recompute_of(plan, index)) || stays || !on_device(plan.offload.activations)) {
+  if (!repeats_some(stack, recompute) || stays || !on_device(plan.offload.activations)) {
     return again;
   }
-  return beside_kept(again, KeptInChunks(job, plan, costs, stage, index).gone_before_repeats());
+  const KeptInChunks chunks(job, plan, costs, stage, index);
+  if (repeats_every_second(stack, recompute)) return std::min(again, chunks.most_made_again());
+  return beside_kept(again, chunks.gone_before_repeats());
 }
 
 // Of the largest layer of a stage whose states come from elsewhere: what comes for its backward
@@ -292,7 +326,7 @@ StatesHere states_here(const PreparedJob& job, const Plan& plan, const StageCost
                    {},
                    largest_gradients(costs, stage)};
   if (!on_device(plan.offload.activations)) {
-    layer.activations = largest_kept(costs, stage, recompute_of(plan, index));
+    layer.activations = largest_kept(costs, stage, repeated_by(job, plan, stage, index));
   }
   const double ahead = by.parameters > 1 ? 2 : 1;
   const StatesOnTheirWay way(layer, longest_backward(costs, stage),
@@ -487,8 +521,19 @@ double offloaded_share(const Offload& offload, int layers) {
   return std::min(1.0, static_cast<double>(offload.activation_layers) / layers);
 }
 
-bool repeats_some(Recompute recompute) {
-  return recompute.mode == RecomputeMode::full && recompute.full_layers > 0;
+bool repeats_every_second(const Stack& stack, Recompute recompute) {
+  return recompute.mode == RecomputeMode::selective &&
+         stack.selective == SelectiveRecompute::half_of_layers;
+}
+
+Recompute in_whole_layers(const Stack& stack, Recompute recompute, int layers) {
+  if (!repeats_every_second(stack, recompute)) return recompute;
+  return {RecomputeMode::full, (layers + 1) / 2};
+}
+
+bool repeats_some(const Stack& stack, Recompute recompute) {
+  return repeats_every_second(stack, recompute) ||
+         (recompute.mode == RecomputeMode::full && recompute.full_layers > 0);
 }
 
 double full_recompute_share(Recompute recompute, int layers) {

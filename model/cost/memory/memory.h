@@ -118,8 +118,15 @@ Bytes saved_by_stage(const StageCosts& costs, const StageParameters& stage, Reco
 // Of the stage's layers, whose activations leave the device.
 double offloaded_share(const Offload& offload, int layers);
 
-// Whether full recomputation is of a number of a stage's layers.
-bool repeats_some(Recompute recompute);
+// Whether selective recomputation is of every second layer of a stage, whole: of the first, the
+// third and so on.
+bool repeats_every_second(const Stack& stack, Recompute recompute);
+
+// That as full recomputation of so many of a stage's layers; any other as it is.
+Recompute in_whole_layers(const Stack& stack, Recompute recompute, int layers);
+
+// Whether some of a stage's layers are repeated in full and the others not.
+bool repeats_some(const Stack& stack, Recompute recompute);
 
 // Share of a stage's layers that full recomputation repeats.
 double full_recompute_share(Recompute recompute, int layers);

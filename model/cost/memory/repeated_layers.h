@@ -15,26 +15,31 @@
 
 namespace trainyard {
 
-// Of a stage that repeats a number of its layers, those that it repeats of each chunk: the first
-// ones. Requires: kMostChunks at most.
+// Of a stage that repeats some of its layers, those that it repeats of each chunk: the first ones,
+// or every second one of the stage's. Requires: kMostChunks at most.
 class RepeatedInChunks {
  public:
   static constexpr int kMostChunks = 128;
   RepeatedInChunks(const PreparedJob& job, const Plan& plan, int stage, Recompute recompute);
   LayerCounts of(int chunk) const;
+  // Whether this one of a chunk's layers is repeated.
+  bool has(int chunk, int layer) const;
 
  private:
   int position_of(int chunk) const { return layer_chunk_of(shape_, {stage_, chunk}); }
+  LayerCounts of_every_second(int chunk) const;
 
   const PreparedJob& job_;
   PipelineShape shape_;
   LayersOfChunks layers_;
   int stage_;
-  InlineVector<int, kMostChunks> dealt_;
+  bool every_second_;
+  InlineVector<int, kMostChunks> held_;   // layers of each chunk
+  InlineVector<int, kMostChunks> dealt_;  // repeated ones, where those are the first
 };
 
 // Share of a stage's layers of each kind that full recomputation repeats: of a number of layers it
-// depends on which those are.
+// and of every second one it depends on which those are.
 using RepeatedShares = std::array<double, kLayerKinds>;
 RepeatedShares repeated_shares(const PreparedJob& job, const Plan& plan,
                                const StageParameters& held, int stage, Recompute recompute);

@@ -366,7 +366,7 @@ class StageOverlap {
   Seconds before_experts(Part part, std::size_t kind) const {
     const Seconds forward = work_.before_experts[kind];
     if (part == &PassTimes::forward) return forward;
-    const double again = full_recompute_share(recompute_of(plan_, work_.stage), stage_.layers);
+    const double again = work_.repeated[kind];
     return again * forward + (1 - again) * work_.before_experts_backward[kind];
   }
   // Sets the number of layers and the ends to those of a chunk, for a pass this way.

@@ -46,6 +46,7 @@ struct StageWork {
   ExchangeTimes forward, backward, weight;  // in the forward and both backward passes
   // As LayerCost has them.
   std::array<Seconds, kLayerKinds> before_experts, before_experts_backward;
+  std::array<double, kLayerKinds> repeated{};  // share of the layers of a kind, whole
   Seconds around;  // sends of a micro-batch through all stages, back to the first
   int stage = 0;
   int passes_at_end = 1;  // weight-gradient passes that end the stage's list (Schedule)

@@ -330,6 +330,46 @@ double most_kept(const Plan& plan, int stage, double kept, double between) {
 // Per token of Llama-3.1-8B over eight ranks: inputs of QKV, output projection, up and down of
 // 4096, 4096 / 8, 4096 and 14336 / 8 elements, the column-parallel ones sharded by sequence
 // parallelism; gradients of their outputs, 6144 / 8, 4096, 2 · 14336 / 8 and 4096, gathered.
+// fms-fsdp, fms_fsdp/policies/ac_handler.py, of 1/2: [ac, no-ac, ac, no-ac, ...]. With experts in
+// every second layer, the dense ones are first: they keep their input alone, those with experts
+// everything. A stage of three keeps its second layer.
+TEST(StageMemory, KeepsEverySecondLayerWhole) {
+  PreparedJob job = llama_8b_on_h100(1, 16);
+  job.job.model = mixtral_8x7b();
+  job.job.model.layers = 6;
+  job.job.model.moe_every = 2;
+  job.job.training.stack.selective = SelectiveRecompute::half_of_layers;
+  job = prepare(job.job);
+  PlanRequest request{.recompute = {RecomputeMode::selective, 0}};
+  const auto kept = [&] {
+    const Plan plan = legal_plan(job, request);
+    std::vector<double> bytes;
+    for (const StageEstimate& stage : estimate(job, plan).stages) {
+      bytes.push_back(stage.memory.at_peak.activations.value());
+    }
+    return bytes;
+  };
+  const auto layers = [&] {
+    const Plan plan = legal_plan(job, request);
+    return stage_costs(job, plan, plan_links(job, plan));
+  };
+  const StageCosts whole = layers();
+  const auto dense = static_cast<std::size_t>(index_of(layer_kind(job.job.model, 0)));
+  const auto moe = static_cast<std::size_t>(index_of(layer_kind(job.job.model, 1)));
+  ASSERT_NE(dense, moe);
+  const auto input = [](const LayerCost& layer) { return layer.saved.input_only.value(); };
+  const auto all = [](const LayerCost& layer) { return layer.saved.everything.value(); };
+  const double ends =
+      whole.embedding.saved.everything.value() + whole.head.saved.everything.value();
+  EXPECT_NEAR(kept()[0] / (3 * input(whole.layers[dense]) + 3 * all(whole.layers[moe]) + ends), 1,
+              1e-12);
+  request.pipeline_parallel = 2;
+  const StageCosts half = layers();
+  EXPECT_NEAR(kept()[1] / (2 * input(half.layers[moe]) + all(half.layers[dense]) +
+                           half.head.saved.everything.value()),
+              1, 1e-12);
+}
+
 // Neither queries, keys and values nor gate and up, which the first half alone reads.
 TEST(SavedBytes, BetweenTheHalvesAreWhatWeightGradientsRead) {
   const PreparedJob job = llama_8b_on_h100();
