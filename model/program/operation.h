@@ -164,11 +164,22 @@ enum class Access : std::uint8_t {
   update,  // in place
 };
 
+// When the memory of a buffer that crosses a boundary of the pipeline returns, to a framework's
+// engine: what an operation frees it may hold for longer, and what comes may come in memory that is
+// always there. Programs run the same without.
+enum class Hold : std::uint8_t {
+  until_freed,
+  until_backward,  // … and the micro-batch has had its last backward pass over the chunk
+  to_the_end,      // of the step
+  throughout,      // of a buffer that is created: before and after it
+};
+
 struct Operand {
   int buffer = 0;  // index in Program::buffers
   Access access = Access::read;
   bool frees = false;      // the last use: the memory returns when all users have ended
   std::uint8_t ahead = 0;  // of a buffer between layers: 0 at this layer's input, 1 at its output
+  Hold hold = Hold::until_freed;
 };
 
 struct Operation {
@@ -250,6 +261,7 @@ struct ProgramBuffer {
   int ahead = 0;       // of tokens and labels: row i holds the token this many places after token i
   int prediction = 0;  // of the head's weights and gradients: 0 is for the next token, k for the
                        // k-th token after it (MTP)
+  double kept_bytes = 0;  // of an element, beside these, from its creation to the end of the step
   Bytes bytes() const {
     return Bytes(static_cast<double>(rows) * static_cast<double>(columns) * element_bytes);
   }

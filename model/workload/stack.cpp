@@ -47,6 +47,9 @@ void apply(const StackRelease& entry, Stack& stack) {
   set(entry.saved_logit_bytes, stack.saved_logit_bytes);
   set(entry.parallel_logit_bytes, stack.parallel_logit_bytes);
   set(entry.attention_generation, stack.attention_generation);
+  set(entry.pipeline_keeps_outputs, stack.pipeline_keeps_outputs);
+  set(entry.pipeline_keeps_gradients, stack.pipeline_keeps_gradients);
+  set(entry.pipeline_keeps_logits, stack.pipeline_keeps_logits);
 }
 
 }  // namespace

@@ -111,6 +111,7 @@ struct StackRelease {
   std::optional<double> cross_entropy_forward_bytes, cross_entropy_backward_bytes;
   std::optional<double> saved_logit_bytes, parallel_logit_bytes;
   std::optional<double> attention_generation;
+  std::optional<bool> pipeline_keeps_outputs, pipeline_keeps_gradients, pipeline_keeps_logits;
 };
 
 struct Stack {
@@ -188,6 +189,14 @@ struct Stack {
   // chunk after its last backward pass; weights gathered for the first forward pass stay until then
   // (FSDP2 under torch.distributed.pipelining).
   bool pipeline_no_sync = false;
+  // Under a pipeline each chunk has a buffer for every micro-batch and each direction, throughout,
+  // in which activations and gradients come; what it sends is there until the backward pass of the
+  // micro-batch has ended (torch.distributed.pipelining).
+  bool pipeline_receive_buffers = false;
+  // To the end of the step stay: what chunks sent forward, the gradients that they sent back, the
+  // logits of the last one as they left the head.
+  bool pipeline_keeps_outputs = false, pipeline_keeps_gradients = false;
+  bool pipeline_keeps_logits = false;
   PartialRecompute partial_recompute = PartialRecompute::by_stage;
   StackLimits limits;
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "model/cost/layer_cost.h"
+#include "model/cost/memory/held_at_boundaries.h"
 #include "model/cost/memory/memory.h"
 #include "model/cost/messages/traffic.h"
 #include "model/cost/sharding/shard_divisors.h"
@@ -219,6 +220,16 @@ class Translation {
     return in_flight;
   }
 
+  // Of micro-batches in flight the mean of the stage's chunks, in each of which layers keep enough.
+  Bytes held_at_boundaries(int index, double in_flight) const {
+    const HeldAtBoundaries held(job_, plan_, index);
+    const int chunks = chunks_held(pipeline_shape(plan_));
+    constexpr Bytes kEnough(1e15);
+    Bytes more;
+    for (int chunk = 0; chunk < chunks; ++chunk) more += held.in_flight(chunk, kEnough) - kEnough;
+    return held.standing() + in_flight * more;
+  }
+
   AllocatedStage stage_of(int index, const PipelineSends& sends) const {
     const Stack& stack = job_.job.training.stack;
     const PipelineShape shape = pipeline_shape(plan_);
@@ -232,7 +243,7 @@ class Translation {
     stage.at_work = between > 0 ? 1.0 / chunks_held(shape) : 0;
     const bool stays = splits_backward(*plan_.schedule, plan_.pipeline_parallel);
     stage.chunks = stays ? 0 : shape.chunks;
-    stage.fixed = buffers_of_none_;
+    stage.fixed = buffers_of_none_ + held_at_boundaries(index, stage.in_flight);
     if (index == place_of(shape, 0, 0).stage) {
       const StageParameters& embedding = parts_.front();
       stage.time += time_of(costs_.embedding);

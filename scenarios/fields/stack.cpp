@@ -259,6 +259,12 @@ const Section<StackRelease>& release_section() {
               .absent("unchanged"),
           number("attention_generation", &R::attention_generation, "overrides the stack's", kFactor)
               .absent("unchanged"),
+          flag("pipeline_keeps_outputs", &R::pipeline_keeps_outputs, "overrides the stack's")
+              .absent("unchanged"),
+          flag("pipeline_keeps_gradients", &R::pipeline_keeps_gradients, "overrides the stack's")
+              .absent("unchanged"),
+          flag("pipeline_keeps_logits", &R::pipeline_keeps_logits, "overrides the stack's")
+              .absent("unchanged"),
       });
   return section;
 }
@@ -434,6 +440,16 @@ std::vector<Field<Stack>> plan_fields() {
       flag("pipeline_no_sync", &S::pipeline_no_sync,
            "whether in a pipeline ZeRO 2 and 3 accumulate unsharded gradients, reduced after the "
            "last backward pass of each chunk, and keep gathered weights until then"),
+      flag("pipeline_receive_buffers", &S::pipeline_receive_buffers,
+           "whether each pipeline chunk holds a receive buffer for every micro-batch in each "
+           "direction, and its outputs until the micro-batch's backward pass has ended"),
+      flag("pipeline_keeps_outputs", &S::pipeline_keeps_outputs,
+           "whether pipeline chunks keep the outputs that they sent to the end of the step"),
+      flag("pipeline_keeps_gradients", &S::pipeline_keeps_gradients,
+           "whether pipeline chunks keep the input gradients that they sent to the end of the step"),
+      flag("pipeline_keeps_logits", &S::pipeline_keeps_logits,
+           "whether the last pipeline chunk keeps the logits to the end of the step, 16 bits each, "
+           "beside `saved_logit_bytes`"),
       text("zero_stack", &S::zero_stack,
            "catalog stack that runs plans with ZeRO in this one's place, which cannot")
           .absent("this stack runs them itself"),

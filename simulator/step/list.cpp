@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <utility>
 
 #include "model/cost/layer_cost.h"
 #include "model/cost/sharding/data_parallel.h"
@@ -99,7 +101,8 @@ class ListBuilder {
         times_(times),
         calls_(calls),
         loads_(loads),
-        uses_(stage_.instances) {
+        uses_(stage_.instances),
+        held_throughout_(program.buffers.size()) {
     const auto operations = static_cast<std::size_t>(stage_.operations);
     out_.tasks.reserve(operations);
     out_.list.tasks.reserve(operations);
@@ -168,8 +171,9 @@ class ListBuilder {
     if (follows_kernels(task)) wait_for(last_kernel_);
     const std::int32_t added = append(task, {StepTaskKind::operation, issued});
     for (std::size_t i = 0; i < instances_.size(); ++i) {
-      use(issued.operation->operands[i], instances_[i], added);
+      use(issued, issued.operation->operands[i], instances_[i], added);
     }
+    hold_for_backward(issued, added);
   }
 
   // A communication stream waits for the kernels that were launched before an exchange (torch's
@@ -187,24 +191,55 @@ class ListBuilder {
     latest_.add(static_cast<std::size_t>(stream), task);
   }
 
-  void use(const Operand& operand, int instance, std::int32_t task) {
+  void use(const IssuedOperation& issued, const Operand& operand, int instance, std::int32_t task) {
     if (operand.access == Access::read) {
       uses_.read(instance, task);
     } else {
       uses_.write(instance, task);
     }
-    if (operand.access == Access::create) {
-      const Bytes bytes = program_.buffer(operand.buffer).bytes_on_device();
-      uses_.set_buffer(instance, static_cast<std::int32_t>(out_.list.buffers.size()));
-      out_.list.buffers.push_back({bytes, task, kNobody, operand.buffer});
-    }
+    if (operand.access == Access::create) create(operand, instance, task);
     if (operand.frees && uses_.is_created(instance)) {
-      out_.list.buffers[static_cast<std::size_t>(uses_.buffer(instance))].freed_by = task;
+      free(*issued.step, operand.hold, uses_.buffer(instance), task);
     }
   }
 
+  void create(const Operand& operand, int instance, std::int32_t task) {
+    const ProgramBuffer& buffer = program_.buffer(operand.buffer);
+    Bytes bytes = buffer.bytes_on_device();
+    if (operand.hold == Hold::throughout) {
+      held_throughout_[static_cast<std::size_t>(operand.buffer)] += bytes;
+      bytes = Bytes(0);
+    }
+    uses_.set_buffer(instance, static_cast<std::int32_t>(out_.list.buffers.size()));
+    out_.list.buffers.push_back({bytes, task, kNobody, operand.buffer});
+    if (buffer.kept_bytes > 0) {
+      const Bytes kept(static_cast<double>(buffer.rows) * static_cast<double>(buffer.columns) *
+                       buffer.kept_bytes);
+      out_.list.buffers.push_back({kept, task, kNobody, operand.buffer});
+    }
+  }
+
+  void free(const Step& step, Hold hold, std::int32_t buffer, std::int32_t task) {
+    if (hold == Hold::to_the_end) return;
+    if (hold == Hold::until_backward) waiting_[visit_of(step)] = buffer;
+    out_.list.buffers[static_cast<std::size_t>(buffer)].freed_by = task;
+  }
+
+  // Of what the micro-batch sent from the chunk: its backward passes hold it until they end.
+  void hold_for_backward(const IssuedOperation& issued, std::int32_t task) {
+    const StepPass pass = issued.step->pass;
+    const bool backward = pass == StepPass::backward || pass == StepPass::input_gradient ||
+                          pass == StepPass::weight_gradient;
+    if (!backward || waiting_.empty()) return;
+    const auto sent = waiting_.find(visit_of(*issued.step));
+    if (sent == waiting_.end()) return;
+    out_.list.buffers[static_cast<std::size_t>(sent->second)].freed_by = task;
+  }
+
+  static std::pair<int, int> visit_of(const Step& step) { return {step.chunk, step.microbatch}; }
+
   // Adds the buffers that exist before and after the step: those that operations use and none
-  // creates.
+  // creates, and those that are created in memory that is always there.
   void add_standing_buffers() {
     for (std::size_t i = 0; i < program_.buffers.size(); ++i) {
       const int first = stage_.first_instance[i];
@@ -214,9 +249,9 @@ class ListBuilder {
       for (int instance = first; instance < end; ++instance) {
         count += uses_.is_used(instance) && !uses_.is_created(instance) ? 1 : 0;
       }
-      if (count == 0) continue;
-      out_.list.buffers.push_back({program_.buffers[i].bytes_on_device() * count, kNobody, kNobody,
-                                   static_cast<std::int32_t>(i)});
+      const Bytes standing = program_.buffers[i].bytes_on_device() * count + held_throughout_[i];
+      if (standing <= Bytes(0)) continue;
+      out_.list.buffers.push_back({standing, kNobody, kNobody, static_cast<std::int32_t>(i)});
     }
   }
 
@@ -294,7 +329,10 @@ class ListBuilder {
   const StepLoads& loads_;
   Uses uses_;
   Latest latest_;
-  std::vector<int> instances_;  // of the operation's operands
+  std::vector<int> instances_;          // of the operation's operands
+  std::vector<Bytes> held_throughout_;  // by the program's buffers
+  // Buffers of the list that a micro-batch's visit of a chunk sent and its backward passes hold.
+  std::map<std::pair<int, int>, std::int32_t> waiting_;
   std::int32_t last_kernel_ = kNobody;
   bool ended_update_ = false;
   StepList out_;

@@ -28,7 +28,8 @@ KeptInChunks::KeptInChunks(const PreparedJob& job, const Plan& plan, const Stage
       index_(index),
       shape_(pipeline_shape(plan)),
       recompute_(in_whole_layers(job.job.training.stack, recompute_of(plan, index), stage.layers)),
-      layers_(plan, job.job.model.layers) {
+      layers_(plan, job.job.model.layers),
+      boundaries_(job, plan, index) {
   const Stack& stack = job.job.training.stack;
   const Recompute named = recompute_of(plan, index);
   if (!repeats_some(stack, named) || has_many()) return;
@@ -50,13 +51,14 @@ Bytes KeptInChunks::in_flight(bool with_embedding) const {
   const bool embedding = with_embedding && stage_.embedding;
   const Bytes of_embedding = embedding ? costs_.embedding.saved.everything : Bytes(0);
   if (held == 1 || has_many()) {
-    const Bytes all = has_many() ? saved_by_stage(costs_, stage_, recompute_) : of_chunk(0);
+    const Bytes all = has_many() ? saved_by_stage(costs_, stage_, recompute_)
+                                 : boundaries_.in_flight(0, of_chunk(0));
     const double chunks = plan_.schedule->chunks_in_flight(shape_, index_);
     return (all + of_embedding) * (chunks / held);
   }
   InlineVector<Bytes, kMostChunks> of_chunks;
   for (int chunk = 0; chunk < held; ++chunk) {
-    of_chunks.push_back(of_chunk(chunk));
+    of_chunks.push_back(boundaries_.in_flight(chunk, of_chunk(chunk)));
     if (position_of(chunk) == 0) of_chunks.back() += of_embedding;
   }
   return most_kept(*plan_.schedule, shape_, index_, {of_chunks.begin(), of_chunks.size()});

@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "model/cost/memory/held_at_boundaries.h"
 #include "model/cost/memory/memory.h"
 #include "model/cost/memory/repeated_layers.h"
 #include "model/inline_vector.h"
@@ -22,6 +23,8 @@ class KeptInChunks {
 
   // By all micro-batches in flight, at the most.
   Bytes in_flight(bool with_embedding) const;
+  // What the engine of the pipeline holds beside, whatever is in flight.
+  Bytes at_boundaries() const { return boundaries_.standing(); }
   // By one, in the layers of the network's first chunk. Requires: the stage has it.
   Bytes of_first() const;
   // Gone of them at least, but for inputs, when a backward pass comes to a layer that it repeats.
@@ -54,6 +57,7 @@ class KeptInChunks {
   PipelineShape shape_;
   Recompute recompute_;
   LayersOfChunks layers_;
+  HeldAtBoundaries boundaries_;
   InlineVector<int, kMostChunks> repeated_;  // of each chunk's layers; empty: all, or none
   std::optional<RepeatedInChunks> second_;   // every second layer of the stage, in place of those
 };

@@ -203,7 +203,8 @@ Bytes activation_bytes(const PreparedJob& job, const Plan& plan, const StageCost
   const int held = chunks_held(shape);
   const KeptInChunks chunks(job, plan, costs, stage, index);
   Bytes kept =
-      kept_here(plan, costs, stage, repeated_by(job, plan, stage, index), chunks.in_flight(true));
+      kept_here(plan, costs, stage, repeated_by(job, plan, stage, index), chunks.in_flight(true)) +
+      chunks.at_boundaries();
   const int between = plan.schedule->chunks_between_halves(shape, index);
   if (between > 0 && on_device(plan.offload.activations)) {
     // As many chunks are there before the first halves as after them.
@@ -480,6 +481,9 @@ LogitsAtHead logits_at_head(const PreparedJob& job, const Plan& plan) {
       tokens_per_rank(job, plan) * static_cast<double>(vocabulary) / plan.tensor_parallel;
   const double gradient = logit_gradient_bytes(job.job.training);
   const double rest = saved_logit_bytes(job.job.training.stack, plan.tensor_parallel) - gradient;
+  // Of every micro-batch as they left the head.
+  const bool keeps = job.job.training.stack.pipeline_keeps_logits && plan.pipeline_parallel > 1;
+  const double kept = keeps ? plan.microbatches * job.job.training.precision.activation_bytes : 0.0;
   // Of all predictions of a token the last has its gradient while the others still wait.
   const int predictions = 1 + job.job.model.mtp_layers;
   const BesideTurning beside = beside_turning(plan);
@@ -487,11 +491,11 @@ LogitsAtHead logits_at_head(const PreparedJob& job, const Plan& plan) {
   const bool gathers = plan.sequence_parallel && plan.tensor_parallel > 1;
   const double input = tokens_per_rank(job, plan) * job.job.model.hidden_size *
                        job.job.training.precision.activation_bytes;
-  return {
-      .turning = Bytes(others + logits * (rest + gradient)),
-      .turned = Bytes(others + logits * gradient),
-      .input = Bytes(gathers ? 2 * input : input),
-      .beside = Bytes(logits * predictions * (beside.waiting * rest + beside.put_off * gradient))};
+  return {.turning = Bytes(others + logits * (rest + gradient)),
+          .turned = Bytes(others + logits * gradient),
+          .input = Bytes(gathers ? 2 * input : input),
+          .beside = Bytes(logits * predictions *
+                          (beside.waiting * rest + beside.put_off * gradient + kept))};
 }
 
 int past_input_gradient(const Plan& plan, int stage) {

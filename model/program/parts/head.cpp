@@ -51,6 +51,9 @@ CrossEntropy make_cross_entropy(NetworkUnit& unit, std::int64_t columns, int dep
   // All memory that the stack keeps for a logit, except its gradient, is counted with the logits.
   logits.element_bytes = saved_logit_bytes(training.stack, unit.lowering().plan.tensor_parallel) -
                          gradient.element_bytes;
+  const bool kept =
+      training.stack.pipeline_keeps_logits && unit.lowering().plan.pipeline_parallel > 1;
+  if (kept) logits.kept_bytes = training.precision.activation_bytes;
   entropy.logits = unit.lowering().add(logits);
   entropy.gradient = unit.lowering().add(gradient);
   entropy.labels = token_buffer(unit, "labels", depth + 1);

@@ -22,6 +22,30 @@ Operation boundary(const Lowering& lowering, OperationKind kind, int buffer) {
       .message = whole.bytes() / (scattered(lowering) ? lowering.plan.tensor_parallel : 1)};
 }
 
+// How long the engine of the stack holds what is sent.
+Hold held_by_sender(const Lowering& lowering, Phase phase) {
+  const Stack& stack = lowering.training.stack;
+  const bool forward = phase == Phase::forward;
+  if (forward ? stack.pipeline_keeps_outputs : stack.pipeline_keeps_gradients) {
+    return Hold::to_the_end;
+  }
+  return forward && stack.pipeline_receive_buffers ? Hold::until_backward : Hold::until_freed;
+}
+
+Operand handed_over(const Lowering& lowering, Phase phase, int buffer) {
+  Operand sent = reads(buffer);
+  sent.frees = true;
+  sent.hold = held_by_sender(lowering, phase);
+  return sent;
+}
+
+// Where a chunk takes in what comes.
+Operand taken_in(const Lowering& lowering, int buffer) {
+  Operand received = creates(buffer);
+  if (lowering.training.stack.pipeline_receive_buffers) received.hold = Hold::throughout;
+  return received;
+}
+
 // A buffer for each micro-batch: it holds a message until the pass takes it or it is sent.
 int held_activation(Lowering& lowering, std::string_view name) {
   const int held = lowering.activation(name, lowering.local_tokens, lowering.model.hidden_size);
@@ -38,7 +62,7 @@ Operation moved(const Lowering& lowering, Phase phase, int from, int to) {
 
 std::vector<Operation> received_into(Lowering& lowering, Operation receive, int buffer) {
   if (!scattered(lowering)) {
-    receive.operands = {creates(buffer)};
+    receive.operands = {taken_in(lowering, buffer)};
     return {std::move(receive)};
   }
   const int part = lowering.activation(
@@ -60,8 +84,7 @@ std::vector<Operation> received_into(Lowering& lowering, Operation receive, int 
 
 std::vector<Operation> boundary_send(const Lowering& lowering, int buffer) {
   Operation send = boundary(lowering, OperationKind::send, buffer);
-  send.operands = {reads(buffer)};
-  send.operands.front().frees = true;
+  send.operands = {handed_over(lowering, send.phase, buffer)};
   return {send};
 }
 
@@ -87,8 +110,7 @@ std::vector<Operation> receive_ahead(Lowering& lowering) {
 std::vector<Operation> send_behind(Lowering& lowering) {
   const int held = held_activation(lowering, "stream to send");
   Operation send = boundary(lowering, OperationKind::send, lowering.hidden);
-  send.operands = {reads(held)};
-  send.operands.front().frees = true;
+  send.operands = {handed_over(lowering, send.phase, held)};
   return {moved(lowering, Phase::forward, lowering.hidden, held), std::move(send)};
 }
 
@@ -98,6 +120,7 @@ Turn turn(Lowering& lowering, int buffer, std::string_view name) {
   Turn turn;
   turn.out = moved(lowering, phase, buffer, between);
   turn.in = moved(lowering, phase, between, buffer);
+  turn.in.operands.back() = taken_in(lowering, buffer);
   return turn;
 }
 

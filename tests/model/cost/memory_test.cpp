@@ -330,6 +330,42 @@ double most_kept(const Plan& plan, int stage, double kept, double between) {
 // Per token of Llama-3.1-8B over eight ranks: inputs of QKV, output projection, up and down of
 // 4096, 4096 / 8, 4096 and 14336 / 8 elements, the column-parallel ones sharded by sequence
 // parallelism; gradients of their outputs, 6144 / 8, 4096, 2 · 14336 / 8 and 4096, gathered.
+// PyTorch of December 2024, torch/distributed/pipelining/stage.py: for each of m micro-batches a
+// chunk has a buffer in which activations come (args_recv_info) and one in which gradients do
+// (grad_recv_info); output_chunks has what it sent and the buffers' grad what it sent back, until
+// the next step. Of 1F1B's four stages the third has two micro-batches in flight, of which the
+// first layer's input lies in its buffer, and m − 2 gradients; the first receives no activations,
+// the last no gradients, and has m times the logits. Later nothing stays to the end, but for what a
+// micro-batch in flight has sent.
+TEST(StageMemory, HoldsWhatThePipelineKeepsOfEveryMicroBatch) {
+  const PlanRequest request{.tensor_parallel = 2, .pipeline_parallel = 4};
+  const auto memory = [&](bool buffers, bool to_the_end) {
+    PreparedJob job = llama_8b_on_h100(1, 16);
+    Stack& stack = job.job.training.stack;
+    stack.pipeline_receive_buffers = buffers;
+    stack.pipeline_keeps_outputs = stack.pipeline_keeps_gradients = to_the_end;
+    stack.pipeline_keeps_logits = to_the_end;
+    return estimate(prepare(job.job), legal_plan(job, request)).stages;
+  };
+  const double message = 4096.0 / 2 * 4096 * 2;  // of sequence parallelism a half
+  const auto plain = memory(false, false);
+  const auto more = [&](const std::vector<StageEstimate>& stages, std::size_t stage) {
+    return (stages[stage].memory.at_peak.activations - plain[stage].memory.at_peak.activations) /
+           Bytes(message);
+  };
+  const auto first = memory(true, true);
+  EXPECT_DOUBLE_EQ(more(first, 0), 16 + 16);                        // gradients, outputs
+  EXPECT_DOUBLE_EQ(more(first, 2), (16 - 2) + 16 + 16 + (16 - 2));  // both ways, twice
+  EXPECT_DOUBLE_EQ(more(first, 3), (16 - 1) + (16 - 1));
+  EXPECT_DOUBLE_EQ((first[3].memory.at_peak.logits - plain[3].memory.at_peak.logits).value(),
+                   16 * 4096.0 * 128256 / 2 * 2);
+  const auto later = memory(true, false);
+  EXPECT_DOUBLE_EQ(more(later, 0), 16 + 4);
+  EXPECT_DOUBLE_EQ(more(later, 2), (16 - 2) + 16 + 2);
+  EXPECT_DOUBLE_EQ(more(later, 3), 16 - 1);
+  EXPECT_EQ(later[3].memory.at_peak.logits, plain[3].memory.at_peak.logits);
+}
+
 // fms-fsdp, fms_fsdp/policies/ac_handler.py, of 1/2: [ac, no-ac, ac, no-ac, ...]. With experts in
 // every second layer, the dense ones are first: they keep their input alone, those with experts
 // everything. A stage of three keeps its second layer.
