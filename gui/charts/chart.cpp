@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gui/charts/colours.h"
+
 namespace trainyard {
 
 double round_step(double least) {
@@ -46,6 +48,17 @@ QPixmap Chart::picture() {
 void Chart::copy_picture() { QGuiApplication::clipboard()->setPixmap(picture()); }
 
 void Chart::copy_data() const { QGuiApplication::clipboard()->setText(data_text()); }
+
+void Chart::set_why_none(const QString& why) {
+  why_none_ = why;
+  update();
+}
+
+void Chart::paint_none(QPainter& painter, const QRectF& area, const QString& why) const {
+  painter.setPen(muted_text(palette()));
+  painter.drawText(area.adjusted(kChartGap, 0, -kChartGap, 0), Qt::AlignCenter | Qt::TextWordWrap,
+                   why);
+}
 
 // Over what the chart itself painted.
 bool Chart::event(QEvent* event) {

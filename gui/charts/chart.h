@@ -34,8 +34,12 @@ class Chart : public QWidget {
   QPixmap picture();
   void copy_picture();
   void copy_data() const;
+  // A sentence that stands where there is nothing to draw.
+  void set_why_none(const QString& why);
 
  protected:
+  const QString& why_none() const { return why_none_; }
+  void paint_none(QPainter& painter, const QRectF& area, const QString& why) const;
   bool event(QEvent* event) override;
   void contextMenuEvent(QContextMenuEvent* event) override;
   void keyPressEvent(QKeyEvent* event) override;
@@ -43,6 +47,7 @@ class Chart : public QWidget {
  private:
   void paint_focus();
 
+  QString why_none_;
   bool shows_focus_ = true;
 };
 

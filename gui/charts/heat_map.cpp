@@ -58,11 +58,8 @@ void HeatMap::paintEvent(QPaintEvent* /*event*/) {
   QPainter painter(this);
   painter.fillRect(rect(), palette().color(QPalette::Base));
   if (columns() == 0 || rows() == 0) {
-    painter.setPen(muted_text(palette()));
-    painter.drawText(rect().adjusted(kChartGap, 0, -kChartGap, 0),
-                     Qt::AlignCenter | Qt::TextWordWrap,
-                     cells().why_none.isEmpty() ? tr("No points yet.") : cells().why_none);
-    return;
+    return paint_none(painter, rect(),
+                      cells().why_none.isEmpty() ? tr("No points yet.") : cells().why_none);
   }
   for (int row = 0; row < rows(); ++row) {
     for (int column = 0; column < columns(); ++column) paint_cell(painter, {column, row});

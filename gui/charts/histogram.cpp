@@ -28,6 +28,7 @@ void Histogram::set_values(std::vector<double> values, QString unit, QString wha
   unit_ = std::move(unit);
   what_ = std::move(what);
   counts_.clear();
+  if (values_.empty()) setAccessibleDescription(why_none());
   if (!values_.empty()) {
     const auto [low, high] = std::ranges::minmax(values_);
     const double root = std::ceil(std::sqrt(static_cast<double>(values_.size())));
@@ -67,7 +68,7 @@ void Histogram::paintEvent(QPaintEvent* /*event*/) {
   QPainter painter(this);
   const QRectF area = plot();
   painter.fillRect(area, palette().color(QPalette::Base));
-  if (counts_.empty()) return;
+  if (counts_.empty()) return paint_none(painter, area, why_none());
   paint_counts(painter, area);
   const double wide = area.width() / static_cast<double>(counts_.size());
   const QColor colour = colour_of("compute", is_dark(palette()));

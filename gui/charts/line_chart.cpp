@@ -70,9 +70,8 @@ void LineChart::paintEvent(QPaintEvent* /*event*/) {
   painter.setRenderHint(QPainter::Antialiasing);
   painter.fillRect(rect(), palette().color(QPalette::Base));
   if (columns() == 0 || rows() == 0 || !cells().range()) {
-    painter.setPen(muted_text(palette()));
-    painter.drawText(rect(), Qt::AlignCenter, tr("No values yet."));
-    return;
+    return paint_none(painter, rect(),
+                      cells().why_none.isEmpty() ? tr("No values yet.") : cells().why_none);
   }
   paint_axes(painter);
   for (int row = 0; row < rows(); ++row) paint_row(painter, row);

@@ -81,7 +81,10 @@ void Scatter::set_points(std::vector<PlotPoint> points, PlotAxis x, PlotAxis y) 
     range_x_ =
         range_y_ = {std::min(range_x_.low, range_y_.low), std::max(range_x_.high, range_y_.high)};
   }
-  setAccessibleDescription(tr("%1 points: %2 over %3").arg(points_.size()).arg(y_.name, x_.name));
+  is_empty_ = std::ranges::none_of(points_, [this](const auto& one) { return has_place(one); });
+  setAccessibleDescription(
+      is_empty_ ? reason_for_none()
+                : tr("%1 points: %2 over %3").arg(points_.size()).arg(y_.name, x_.name));
   update();
 }
 
@@ -110,6 +113,15 @@ QPointF Scatter::place_of(const PlotPoint& point) const {
   return {x_.place_of(point.x), y_.place_of(point.y)};
 }
 
+bool Scatter::has_place(const PlotPoint& point) const {
+  const QPointF place = place_of(point);
+  return std::isfinite(place.x()) && std::isfinite(place.y());
+}
+
+QString Scatter::reason_for_none() const {
+  return points_.empty() ? why_none() : tr("Nothing has both %1 and %2.").arg(y_.name, x_.name);
+}
+
 QPointF Scatter::position(int point) const {
   const QRectF area = plot();
   const QPointF at = place_of(points_[static_cast<std::size_t>(point)]);
@@ -123,7 +135,7 @@ void Scatter::paintEvent(QPaintEvent* /*event*/) {
   painter.setRenderHint(QPainter::Antialiasing);
   const QRectF area = plot();
   paint_axes(painter, area);
-  if (points_.empty()) return;
+  if (is_empty_) return paint_none(painter, area, reason_for_none());
   paint_front(painter);
   const bool dark = is_dark(palette());
   const QColor best = colour_of("compute", dark);
@@ -147,7 +159,7 @@ void Scatter::paintEvent(QPaintEvent* /*event*/) {
 void Scatter::paint_axes(QPainter& painter, const QRectF& area) const {
   const int line = fontMetrics().height();
   painter.fillRect(area, palette().color(QPalette::Base));
-  if (!points_.empty()) {
+  if (!is_empty_) {
     paint_y_axis(painter, area);
     paint_x_axis(painter, area);
   }

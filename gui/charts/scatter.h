@@ -67,10 +67,12 @@ class Scatter : public Chart {
   void paint_y_axis(QPainter& painter, const QRectF& area) const;
   void paint_front(QPainter& painter) const;
   void choose(int point);
+  QPointF place_of(const PlotPoint& point) const;
+  bool has_place(const PlotPoint& point) const;
+  QString reason_for_none() const;
 
   std::vector<PlotPoint> points_;
-  QPointF place_of(const PlotPoint& point) const;
-
+  bool is_empty_ = true;  // no point has a place
   PlotAxis x_, y_;
   AxisEnds range_x_, range_y_;
   ScatterLine line_ = ScatterLine::front;

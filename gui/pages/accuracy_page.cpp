@@ -157,6 +157,8 @@ void AccuracyPage::show_report() {
 void AccuracyPage::show_picture() {
   const int chosen = picture_->currentIndex();
   std::vector<PlotPoint> points;
+  scatter_->set_why_none(check_.report() ? tr("The files have no measured run.")
+                                         : tr("The runs are drawn here once they are opened."));
   if (chosen <= 0) {
     for (int row = 0; row < model_->rowCount(); ++row) {
       const ValidationRow& run = model_->at(row);

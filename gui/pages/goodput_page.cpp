@@ -121,5 +121,6 @@ void GoodputPage::show_summary() {
            "the Explore page."));
   }
 }
+  dates_->set_why_none(tr("The lives are drawn here once they are simulated."));
 
 }  // namespace trainyard

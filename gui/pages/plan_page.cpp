@@ -53,6 +53,16 @@ QString sizes_text(const SearchAnswer& answer) {
       .arg(qt(count(answer.question->job.job.cluster.devices())));
 }
 
+// What comes closest is priced after the search, and is not among what the search priced.
+QString considered_text(const SearchResult& result) {
+  const QString considered = PlanPage::tr("%1 combinations considered of %2, ")
+                                 .arg(qt(count(result.considered)), qt(count(result.space_size)));
+  const bool too_large = result.evaluated == 0 && result.optimal && result.pruned_by_memory > 0;
+  return considered + (too_large
+                           ? PlanPage::tr("every legal one left out by a bound on its memory")
+                           : PlanPage::tr("%1 plans priced").arg(qt(count(result.evaluated))));
+}
+
 }  // namespace
 
 PlanPage::PlanPage(ScenarioDocument& document, PlanSearch& search, QWidget* parent)
@@ -271,11 +281,10 @@ void PlanPage::show_status() {
   if (!search_.answer()) return;
   const SearchAnswer& answer = *search_.answer();
   const SearchResult& result = answer.result;
-  QString text = tr("%1 combinations considered of %2, %3 plans priced")
-                     .arg(qt(count(result.considered)), qt(count(result.space_size)),
-                          qt(count(result.evaluated)));
+  QString text = considered_text(result);
   if (result.plans.empty()) {
-    text += tr(". None fits; these miss the memory by the least.");
+    text += result.closest.empty() ? tr(". None that fits was found.")
+                                   : tr(". None fits; these miss the memory by the least.");
   } else if (result.optimal) {
     text += tr("; the first is the best of the space.");
   } else {
@@ -301,6 +310,8 @@ void PlanPage::show_scatter() {
                     [at](double value) { return CandidateModel::axis_text(at, value); }, false,
                     CandidateModel::axis_unit(at)};
   };
+  scatter_->set_why_none(model_->answer() ? tr("The search kept no plan.")
+                                          : tr("The plans are drawn here once they are searched."));
   scatter_->set_points(std::move(points), axis(x), axis(y));
   show_selection();
 }
