@@ -12,6 +12,7 @@ namespace trainyard {
 namespace {
 
 constexpr int kBarHeight = 30;
+constexpr int kLegendTop = kBarHeight + kChartGap;
 
 }  // namespace
 
@@ -50,24 +51,17 @@ QSize BreakdownBar::minimumSizeHint() const {
 }
 
 int BreakdownBar::heightForWidth(int width) const {
-  const std::vector<Entry> entries = legend(width);
-  return entries.empty() ? kBarHeight : entries.back().box.bottom() + 2;
+  const std::vector<LegendEntry> entries = legend();
+  return entries.empty() ? kBarHeight
+                         : kLegendTop + legend_height(entries, width, fontMetrics()) + 3;
 }
 
-std::vector<BreakdownBar::Entry> BreakdownBar::legend(int width) const {
-  std::vector<Entry> entries;
-  const int height = fontMetrics().height();
-  int x = 0;
-  int y = kBarHeight + kChartGap;
+std::vector<LegendEntry> BreakdownBar::legend() const {
+  std::vector<LegendEntry> entries;
+  const bool dark = is_dark(palette());
   for (const BarPart& part : parts_) {
-    const QString text = tr("%1 %2").arg(part.label, part.text.section(QStringLiteral(", "), 1));
-    const int wide = kSwatch + kChartGap + fontMetrics().horizontalAdvance(text);
-    if (x > 0 && x + wide > width) {
-      x = 0;
-      y += height + 2;
-    }
-    entries.push_back({QRect(x, y, wide, height), text});
-    x += wide + 3 * kChartGap;
+    entries.push_back({tr("%1 %2").arg(part.label, part.text.section(QStringLiteral(", "), 1)),
+                       colour_of(part.key, dark)});
   }
   return entries;
 }
@@ -89,23 +83,18 @@ void BreakdownBar::paintEvent(QPaintEvent* /*event*/) {
     }
     at += wide;
   }
-  const std::vector<Entry> entries = legend(width());
-  for (std::size_t i = 0; i < entries.size(); ++i) {
-    const QRect& box = entries[i].box;
-    painter.fillRect(box.x(), box.center().y() - kSwatch / 2, kSwatch, kSwatch,
-                     colour_of(parts_[i].key, dark));
-    painter.setPen(palette().color(QPalette::WindowText));
-    painter.drawText(box.adjusted(kSwatch + kChartGap, 0, 4, 0), Qt::AlignVCenter, entries[i].text);
-  }
+  painter.setPen(palette().color(QPalette::WindowText));
+  paint_legend(painter, legend(), rect().adjusted(0, kLegendTop, 0, 0));
 }
 
 const BarPart* BreakdownBar::part_at(QPoint point) const {
-  const std::vector<Entry> entries = legend(width());
+  const std::vector<QRect> boxes = legend_boxes(legend(), width(), fontMetrics());
+  const QPoint in_legend = point - QPoint(0, kLegendTop);
   double at = 0;
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     const double wide = width() * parts_[i].value / whole_;
     const bool in_bar = point.y() < kBarHeight && point.x() >= at && point.x() < at + wide;
-    if (in_bar || entries[i].box.contains(point)) return &parts_[i];
+    if (in_bar || boxes[i].contains(in_legend)) return &parts_[i];
     at += wide;
   }
   return nullptr;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "gui/charts/chart.h"
+#include "gui/charts/legend.h"
 #include "gui/presenters/answer.h"
 
 namespace trainyard {
@@ -25,11 +26,7 @@ class BreakdownBar : public Chart {
   bool event(QEvent* event) override;
 
  private:
-  struct Entry {
-    QRect box;
-    QString text;
-  };
-  std::vector<Entry> legend(int width) const;
+  std::vector<LegendEntry> legend() const;
   const BarPart* part_at(QPoint point) const;
 
   std::vector<BarPart> parts_;

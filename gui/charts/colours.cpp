@@ -36,8 +36,8 @@ constexpr std::array kColours = {
     Named{"runtime", 0xff898781, 0xff898781},
     Named{"fragmentation", 0xffc3c2b7, 0xff5c5b57},
     Named{"forward", 0xff2a78d6, 0xff3987e5},
-    Named{"backward", 0xff1baf7a, 0xff199e70},
-    Named{"weight_gradient", 0xff008300, 0xff33a033},
+    Named{"backward", 0xff1b4a8a, 0xff2a5fa8},
+    Named{"weight_gradient", 0xff8fa31e, 0xffa3b82e},
     Named{"copy", 0xff7a5230, 0xffb08968},
 };
 

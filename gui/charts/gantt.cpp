@@ -179,6 +179,10 @@ TaskTimes Gantt::times_of(const SliceRun& run) const {
   return {time(run.x), time(run.x + run.width)};
 }
 
+std::vector<LegendEntry> Gantt::legend() const {
+  return scene_ ? legend_of(*scene_, is_dark(palette())) : std::vector<LegendEntry>();
+}
+
 GanttDrawing Gantt::drawing() const {
   return {scene_, view(), width(), label_width(), track_height()};
 }
@@ -189,8 +193,12 @@ int Gantt::track_height() const {
   const int line = fontMetrics().height() + 6;
   return scene_ && scene_->compares() ? line * 5 / 3 : line;
 }
-int Gantt::tracks_bottom() const {
-  return height() - kCurveHeight * static_cast<int>(curves_.size());
+int Gantt::tracks_bottom() const { return legend_area().top(); }
+QRect Gantt::legend_area() const {
+  const int wide = width() - 2 * kChartGap;
+  const int high = legend_height(legend(), wide, fontMetrics());
+  const int below = kCurveHeight * static_cast<int>(curves_.size());
+  return {kChartGap, height() - below - high, wide, high};
 }
 int Gantt::first_track() const { return scroll_->value(); }
 
@@ -234,7 +242,9 @@ void Gantt::paintEvent(QPaintEvent* /*event*/) {
        at < scene_->tracks().size() && y + high <= tracks_bottom(); ++at, y += high) {
     paint_track(painter, scene_->tracks()[at], y);
   }
-  int below = tracks_bottom();
+  painter.setPen(palette().color(QPalette::Text));
+  paint_legend(painter, legend(), legend_area());
+  int below = legend_area().top() + legend_area().height();
   for (const TimelineCurve& curve : curves_) {
     paint_curve(painter, curve, below);
     below += kCurveHeight;
@@ -258,7 +268,6 @@ void Gantt::paint_axis(QPainter& painter) const {
 }
 
 void Gantt::paint_track(QPainter& painter, const TimelineTrack& track, int y) const {
-  const bool dark = is_dark(palette());
   const int high = track_height();
   painter.setPen(palette().color(QPalette::Text));
   painter.drawText(QRect(4, y, label_width() - 8, high), Qt::AlignVCenter,
@@ -266,9 +275,8 @@ void Gantt::paint_track(QPainter& painter, const TimelineTrack& track, int y) co
   if (track.is_compute) {  // what stays visible of it is waiting
     const double left = std::max(0.0, -from_ / per_pixel_);
     const double right = std::min<double>(plot_width(), (scene_->end() - from_) / per_pixel_);
-    QColor idle = colour_of("bubble", dark);
-    idle.setAlphaF(0.35F);
-    painter.fillRect(QRectF(label_width() + left, y + 1, right - left, high - 2), idle);
+    painter.fillRect(QRectF(label_width() + left, y + 1, right - left, high - 2),
+                     waiting_colour(is_dark(palette())));
   }
   paint_slices(painter, track, y, false);
   if (!track.predicted.empty()) paint_slices(painter, track, y, true);

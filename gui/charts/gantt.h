@@ -10,6 +10,7 @@
 
 #include "gui/charts/chart.h"
 #include "gui/charts/gantt_drawing.h"
+#include "gui/charts/legend.h"
 #include "gui/presenters/timeline/timeline_scene.h"
 
 class QScrollBar;
@@ -36,10 +37,12 @@ class Gantt : public Chart {
   TimelineView view() const { return {from_, per_pixel_, plot_width()}; }
 
   QString data_text() const override;
+  // What the colours of the slices mean.
+  std::vector<LegendEntry> legend() const;
   // What is shown, as vectors.
   GanttDrawing drawing() const;
   QSize sizeHint() const override { return {900, 480}; }
-  QSize minimumSizeHint() const override { return {320, 200}; }
+  QSize minimumSizeHint() const override { return {320, 240}; }
 
  Q_SIGNALS:
   void pointed(const QString& details);
@@ -58,6 +61,7 @@ class Gantt : public Chart {
   int plot_width() const;
   int track_height() const;
   int tracks_bottom() const;
+  QRect legend_area() const;  // below the tracks
   int first_track() const;
   const TimelineTrack* track_at(int y) const;
   TaskTimes times_of(const SliceRun& run) const;

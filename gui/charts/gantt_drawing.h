@@ -4,9 +4,14 @@
 
 #include <memory>
 
+#include "gui/charts/legend.h"
 #include "gui/presenters/timeline/timeline_scene.h"
 
 namespace trainyard {
+
+// What the colours of a scene's slices mean, and the ground of a compute track.
+std::vector<LegendEntry> legend_of(const TimelineScene& scene, bool dark);
+QColor waiting_colour(bool dark);
 
 // Where in a row of the chart slices lie: all of it, or the measured or predicted part.
 struct GanttBand {
@@ -23,6 +28,7 @@ struct GanttDrawing {
 
  private:
   void add_slices(QString& text, const TimelineTrack& track, int y, bool predicted) const;
+  void add_legend(QString& text, const std::vector<LegendEntry>& legend, int y) const;
 };
 
 }  // namespace trainyard

@@ -56,7 +56,7 @@ QRectF MemoryBars::plot() const {
   const int line = fontMetrics().height();
   const int left = fontMetrics().horizontalAdvance(QStringLiteral("000 GiB")) + kChartGap;
   return QRectF(left, line / 2.0 + 2, width() - left - 2,
-                height() - (1.5 + legend_lines()) * line - 2 * kChartGap);
+                legend_area().top() - 1.5 * line - 2 * kChartGap + 2);
 }
 
 double MemoryBars::top() const {
@@ -74,7 +74,8 @@ void MemoryBars::paintEvent(QPaintEvent* /*event*/) {
   const double y = area.bottom() - area.height() * capacity_ / top();
   painter.setPen(QPen(alarm_colour(palette()), 1.5, Qt::DashLine));
   painter.drawLine(QPointF(area.left(), y), QPointF(area.right(), y));
-  paint_legend(painter);
+  painter.setPen(palette().color(QPalette::WindowText));
+  paint_legend(painter, legend(), legend_area());
 }
 
 void MemoryBars::paint_axis(QPainter& painter, const QRectF& area) const {
@@ -112,42 +113,19 @@ void MemoryBars::paint_stages(QPainter& painter, const QRectF& area) const {
   }
 }
 
-int MemoryBars::legend_width(const BarPart& part) const {
-  return kSwatch + kChartGap + fontMetrics().horizontalAdvance(part.label);
-}
-
-// The upper left corner of every part's key, below the first line's.
-std::vector<QPoint> MemoryBars::legend_places() const {
-  std::vector<QPoint> places;
-  QPoint at;
-  for (const BarPart& part : stages_.front().parts) {
-    const int wide = legend_width(part);
-    if (at.x() > 0 && at.x() + wide > width()) at = {0, at.y() + fontMetrics().height()};
-    places.push_back(at);
-    at.rx() += wide + 2 * kChartGap;
-  }
-  return places;
-}
-
-int MemoryBars::legend_lines() const {
-  if (stages_.empty() || stages_.front().parts.empty()) return 0;
-  return legend_places().back().y() / fontMetrics().height() + 1;
-}
-
-void MemoryBars::paint_legend(QPainter& painter) const {
+std::vector<LegendEntry> MemoryBars::legend() const {
+  std::vector<LegendEntry> entries;
+  if (stages_.empty()) return entries;
   const bool dark = is_dark(palette());
-  const int line = fontMetrics().height();
-  const int top_of_legend = height() - legend_lines() * line - 2;
-  const std::vector<QPoint> places = legend_places();
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    const BarPart& part = stages_.front().parts[i];
-    const int x = places[i].x();
-    const int y = top_of_legend + places[i].y();
-    painter.fillRect(x, y + (line - kSwatch) / 2, kSwatch, kSwatch, colour_of(part.key, dark));
-    painter.setPen(palette().color(QPalette::WindowText));
-    painter.drawText(QRect(x + kSwatch + kChartGap, y, legend_width(part), line), Qt::AlignVCenter,
-                     part.label);
+  for (const BarPart& part : stages_.front().parts) {
+    entries.push_back({part.label, colour_of(part.key, dark)});
   }
+  return entries;
+}
+
+QRect MemoryBars::legend_area() const {
+  const int high = legend_height(legend(), width(), fontMetrics());
+  return {0, height() - high - 2, width(), high};
 }
 
 int MemoryBars::stage_at(QPoint point) const {

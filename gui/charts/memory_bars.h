@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "gui/charts/chart.h"
+#include "gui/charts/legend.h"
 #include "gui/presenters/answer.h"
 
 namespace trainyard {
@@ -28,10 +29,8 @@ class MemoryBars : public Chart {
   int stage_at(QPoint point) const;
   void paint_axis(QPainter& painter, const QRectF& area) const;
   void paint_stages(QPainter& painter, const QRectF& area) const;
-  void paint_legend(QPainter& painter) const;
-  int legend_width(const BarPart& part) const;  // pixels
-  std::vector<QPoint> legend_places() const;
-  int legend_lines() const;
+  std::vector<LegendEntry> legend() const;
+  QRect legend_area() const;
 
   std::vector<StageBar> stages_;
   double capacity_ = 0;

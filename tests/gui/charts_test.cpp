@@ -9,7 +9,9 @@
 #include "gui/charts/gantt.h"
 #include "gui/charts/heat_map.h"
 #include "gui/charts/histogram.h"
+#include "gui/charts/legend.h"
 #include "gui/charts/scatter.h"
+#include "gui/presenters/timeline/slice_kind.h"
 #include "tests/gui/application.h"
 
 namespace trainyard {
@@ -27,6 +29,23 @@ TEST(Colours, HaveOneMeaningEach) {
                         std::abs(ours.green() - other.green()) +
                         std::abs(ours.blue() - other.blue());
       EXPECT_GT(apart, 60) << beside << (dark ? ", dark" : ", light");
+    }
+  }
+}
+
+// A legend is of use only where no two kinds look the same.
+TEST(Colours, TellTheKindsOfSlicesApart) {
+  for (const bool dark : {false, true}) {
+    for (int a = 0; a < kSliceKinds; ++a) {
+      for (int b = 0; b < a; ++b) {
+        const QColor one = colour_of(key_of(static_cast<SliceKind>(a)), dark);
+        const QColor other = colour_of(key_of(static_cast<SliceKind>(b)), dark);
+        const int apart = std::abs(one.red() - other.red()) +
+                          std::abs(one.green() - other.green()) +
+                          std::abs(one.blue() - other.blue());
+        EXPECT_GT(apart, 50) << key_of(static_cast<SliceKind>(a)) << " and "
+                             << key_of(static_cast<SliceKind>(b)) << (dark ? ", dark" : ", light");
+      }
     }
   }
 }
@@ -63,6 +82,39 @@ TEST(Histogram, SaysHowManyThereAreOfWhat) {
   EXPECT_EQ(histogram.counts(), (std::vector{3, 0, 0, 1}));  // of 0.3 each
   EXPECT_EQ(histogram.text_at({60, 150}), "91.90 to 92.20 %, lives: 3");
   EXPECT_EQ(histogram.text_at({390, 150}), "92.80 to 93.10 %, lives: 1");
+}
+
+TEST(Charts, SayWhyThereIsNothingToDraw) {
+  const QString why = QStringLiteral("No runs yet.");
+  Scatter scatter;
+  scatter.set_why_none(why);
+  const auto text = [](double value) { return QString::number(value); };
+  const PlotAxis x{QStringLiteral("price"), text}, y{QStringLiteral("time"), text};
+  scatter.set_points({}, x, y);
+  EXPECT_EQ(scatter.accessibleDescription(), why);
+  scatter.set_points({{std::nan(""), 1}, {std::nan(""), 2}}, x, y);
+  EXPECT_EQ(scatter.accessibleDescription(), QStringLiteral("Nothing has both time and price."));
+  scatter.set_points({{1, 1}}, x, y);
+  EXPECT_EQ(scatter.accessibleDescription(), QStringLiteral("1 points: time over price"));
+  Histogram histogram;
+  histogram.set_why_none(why);
+  histogram.set_values({1, 2}, {}, {});
+  histogram.set_values({}, {}, {});
+  EXPECT_EQ(histogram.accessibleDescription(), why);
+}
+
+TEST(Legend, StandsInAsManyLinesAsItNeeds) {
+  const std::vector<LegendEntry> entries(3, {QStringLiteral("forward"), Qt::blue});
+  const QFontMetrics font{QFont()};
+  const auto in_one = legend_boxes(entries, 10000, font);
+  EXPECT_EQ(in_one[2].y(), 0);
+  EXPECT_GT(in_one[2].x(), in_one[1].right());
+  const auto below = legend_boxes(entries, in_one[1].right() + 1, font);
+  EXPECT_EQ(below[1].y(), 0);
+  EXPECT_EQ(below[2].x(), 0);
+  EXPECT_GE(below[2].y(), font.height());
+  EXPECT_EQ(legend_height(entries, in_one[1].right() + 1, font), below[2].bottom() + 1);
+  EXPECT_EQ(legend_height({}, 100, font), 0);
 }
 
 // By what is typed here, in picoseconds.

@@ -393,6 +393,18 @@ TEST_F(PlayedTimeline, DrawsAsVectorsWhatItPaints) {
   const QString svg = gantt_.drawing().svg();
   EXPECT_TRUE(svg.startsWith(QStringLiteral("<svg")));
   EXPECT_TRUE(svg.contains(QStringLiteral("stage 3")));
+  EXPECT_TRUE(svg.contains(QStringLiteral(">weight gradients</text>")));
+}
+
+// Of a dense model without context parallelism; what is not there is not in it.
+TEST_F(PlayedTimeline, SaysWhatItsColoursMean) {
+  QStringList words;
+  for (const LegendEntry& entry : gantt_.legend()) words.append(entry.text);
+  for (const char* there : {"forward", "backward", "optimizer", "pipeline communication"}) {
+    EXPECT_TRUE(words.contains(QLatin1String(there))) << there;
+  }
+  EXPECT_FALSE(words.contains(QStringLiteral("expert-parallel communication")));
+  EXPECT_EQ(words.last(), QStringLiteral("waiting"));
 }
 
 }  // namespace

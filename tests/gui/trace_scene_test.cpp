@@ -137,7 +137,9 @@ TEST_F(OpenedTrace, IsDrawnMeasuredAbovePredicted) {
   Gantt gantt;
   gantt.resize(900, 500);
   gantt.set_scene(play_.step()->scene);
-  EXPECT_EQ(gantt.drawing().svg().count(QStringLiteral("<rect")), 11);  // the spans of the trace
+  // The spans of the trace, and what their colours mean.
+  const auto swatches = static_cast<int>(gantt.legend().size());
+  EXPECT_EQ(gantt.drawing().svg().count(QStringLiteral("<rect")), 11 + swatches);
   EXPECT_FALSE(gantt.grab().isNull());
 }
 

@@ -15,7 +15,7 @@
 namespace trainyard {
 namespace {
 
-// What slices of a kind are together. Of other ones nothing is known.
+// What slices of a kind are together.
 constexpr std::array<const char*, kSliceKinds> kKindNames = {
     QT_TRANSLATE_NOOP("TimelineScene", "forward"),
     QT_TRANSLATE_NOOP("TimelineScene", "backward"),
@@ -29,7 +29,7 @@ constexpr std::array<const char*, kSliceKinds> kKindNames = {
     QT_TRANSLATE_NOOP("TimelineScene", "pipeline communication"),
     QT_TRANSLATE_NOOP("TimelineScene", "data-parallel communication"),
     QT_TRANSLATE_NOOP("TimelineScene", "copies"),
-    ""};
+    QT_TRANSLATE_NOOP("TimelineScene", "receives and others")};
 
 double most_of(const std::vector<CurvePoint>& points) {
   double most = 0;
@@ -174,16 +174,25 @@ struct TimelineScene::Source {
 TimelineScene::TimelineScene(std::span<const TaskTimes> times, std::vector<SliceKind> kinds,
                              std::vector<TimelineTrack> tracks)
     : times_(times), kinds_(std::move(kinds)), tracks_(std::move(tracks)) {
-  find_end();
+  read_tracks();
 }
 
-void TimelineScene::find_end() {
+// The end, the kinds that there are, and what search begins with.
+void TimelineScene::read_tracks() {
+  std::array<bool, kSliceKinds> is_drawn{};
   for (TimelineTrack& track : tracks_) {
     track.marks = marks_of(times_, track.slices);
     track.predicted_marks = marks_of(times_, track.predicted);
     for (const auto* slices : {&track.slices, &track.predicted}) {
       if (!slices->empty()) end_ = std::max(end_, ps(times_[slices->back()].end));
+      for (const std::uint32_t slice : *slices) {
+        is_drawn[static_cast<std::size_t>(kinds_[slice])] = true;
+      }
     }
+  }
+  kinds_drawn_.clear();
+  for (std::size_t kind = 0; kind < is_drawn.size(); ++kind) {
+    if (is_drawn[kind]) kinds_drawn_.push_back(static_cast<SliceKind>(kind));
   }
 }
 
@@ -302,8 +311,11 @@ QString TimelineScene::name_of(std::uint32_t slice) const {
 
 QString TimelineScene::name_of(const SliceRun& run) const {
   if (run.is_one) return name_of(run.slice);
-  const char* name = kKindNames[static_cast<std::size_t>(run.kind)];
-  return *name == '\0' ? QString() : tr(name);
+  return run.kind == SliceKind::other ? QString() : name_of(run.kind);
+}
+
+QString TimelineScene::name_of(SliceKind kind) {
+  return tr(kKindNames[static_cast<std::size_t>(kind)]);
 }
 
 QString TimelineScene::details_of(std::uint32_t slice) const {

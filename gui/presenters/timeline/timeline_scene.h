@@ -103,6 +103,10 @@ class TimelineScene {
   // Place of the track that has it; below 0: none.
   int track_of(std::uint32_t slice) const;
 
+  // Those of all slices, in the order of SliceKind.
+  const std::vector<SliceKind>& kinds() const { return kinds_drawn_; }
+  static QString name_of(SliceKind kind);
+
   QString name_of(std::uint32_t slice) const;
   // Of several slices what they have in common: their kind. Empty: nothing that has a name.
   QString name_of(const SliceRun& run) const;
@@ -119,7 +123,7 @@ class TimelineScene {
 
  private:
   struct Source;
-  void find_end();
+  void read_tracks();
   QString trace_details_of(std::uint32_t slice) const;
   // Of a measured slice the predicted one, or itself.
   std::uint32_t partner_of(std::uint32_t slice) const {
@@ -127,7 +131,8 @@ class TimelineScene {
   }
 
   std::span<const TaskTimes> times_;
-  std::vector<SliceKind> kinds_;
+  std::vector<SliceKind> kinds_;  // of every slice
+  std::vector<SliceKind> kinds_drawn_;
   std::vector<TimelineTrack> tracks_;
   std::vector<bool> critical_;
   std::vector<CurvePair> memory_;  // of each list, or owner of a trace
