@@ -35,11 +35,15 @@ struct IntervalSearch {
   BestInterval best{};
   int tried = 0;
 
+  double goodput_with(Seconds interval) {
+    settings.interval = interval;
+    ++tried;
+    return goodput_of(settings, options);
+  }
+
   // Tries an interval. True: it is the best so far.
   bool take(Seconds interval) {
-    settings.interval = interval;
-    const double goodput = goodput_of(settings, options);
-    ++tried;
+    const double goodput = goodput_with(interval);
     const bool better = goodput > best.goodput;
     if (better) best = {interval, goodput};
     return better;
@@ -104,9 +108,12 @@ std::optional<BestInterval> best_interval(LifeSettings settings, Seconds around,
   if (search.can_be(settings.interval)) search.take(settings.interval);
   search.walk(settings.interval, -1, kSteps);
   search.walk(settings.interval, 1, 0);
-  search.take(taken);
-  const bool known = !stopped(options) && search.best.goodput > 0;
-  return known ? std::optional(search.best) : std::nullopt;
+  const double of_taken = search.goodput_with(taken);
+  BestInterval best = search.best;
+  if (of_taken > best.goodput) best = {taken, of_taken};
+  best.goodput_of_taken = of_taken;
+  const bool known = !stopped(options) && best.goodput > 0;
+  return known ? std::optional(best) : std::nullopt;
 }
 
 std::optional<BestSpares> best_spares(LifeSettings settings, CampaignOptions options) {

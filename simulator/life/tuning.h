@@ -12,6 +12,7 @@ namespace trainyard {
 struct BestInterval {
   Seconds interval;
   double goodput = 0;
+  double goodput_of_taken = 0;  // of the interval of the settings, over the same lives
 };
 // The best of the settings' interval and of around · 2^(k/4), k = 0, ±1, ±2, …, no shorter than a
 // step and no longer than the work. In each direction the search stops after eight candidates in a

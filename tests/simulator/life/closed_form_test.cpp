@@ -60,13 +60,16 @@ TEST(TheBestInterval, IsFoundFarFromWhereTheSearchBegins) {
   for (const double around : {1116.3 / 16, 1116.3 * 16}) {
     const auto best = best_interval(exponential_run(4 * 3600, 60), Seconds(around), {.runs = 40});
     EXPECT_NEAR(best.value().interval.value() / 1116.3, 1, 0.3) << around;
+    EXPECT_LT(best->goodput_of_taken, best->goodput) << around;
   }
 }
 
 TEST(TheBestInterval, IsThatOfTheRunWhereNoOtherIsBetter) {
   LifeSettings settings = quiet_run();  // of 1000 s that nothing strikes: no checkpoint is best
   settings.interval = 2 * settings.work;
-  EXPECT_EQ(best_interval(settings, Seconds(10), {.runs = 1}).value().interval, settings.interval);
+  const BestInterval best = best_interval(settings, Seconds(10), {.runs = 1}).value();
+  EXPECT_EQ(best.interval, settings.interval);
+  EXPECT_EQ(best.goodput_of_taken, best.goodput);
 }
 
 TEST(TheBestInterval, IsNotShorterThanAStep) {
