@@ -11,11 +11,14 @@
 #include <cmath>
 
 #include "gui/charts/breakdown_bar.h"
+#include "gui/charts/colours.h"
 #include "gui/charts/histogram.h"
 #include "gui/presenters/document/scenario_document.h"
 #include "gui/presenters/loss_tree.h"
 #include "gui/presenters/plan/explore.h"
 #include "gui/presenters/run_lives.h"
+#include "gui/presenters/text.h"
+#include "scenarios/text/readable.h"
 
 namespace trainyard {
 
@@ -29,6 +32,8 @@ GoodputPage::GoodputPage(ScenarioDocument& document, Explore& explore, RunLives&
       cancel_(new QPushButton(tr("Cancel"))),
       progress_(new QProgressBar),
       summary_(new QLabel),
+      interval_(new QLabel),
+      use_interval_(new QPushButton(tr("Use the best interval in the scenario"))),
       losses_(new BreakdownBar),
       model_(new LossModel(this)),
       tree_(new QTreeView),
@@ -49,6 +54,7 @@ GoodputPage::GoodputPage(ScenarioDocument& document, Explore& explore, RunLives&
   auto* layout = new QVBoxLayout(this);
   layout->addLayout(bar);
   layout->addWidget(summary_);
+  layout->addWidget(make_interval());
   layout->addWidget(new QLabel(tr("Where the time of the run goes")));
   layout->addWidget(losses_);
   auto* right = new QWidget;
@@ -73,9 +79,23 @@ GoodputPage::GoodputPage(ScenarioDocument& document, Explore& explore, RunLives&
     progress_->setValue(static_cast<int>(std::lround(share * 1000)));
   });
   connect(&lives_, &RunLives::finished, this, &GoodputPage::show_answer);
+  connect(&lives_, &RunLives::tuned, this, &GoodputPage::show_interval);
   connect(&document_, &ScenarioDocument::changed, this, &GoodputPage::show_summary);
   connect(&explore_, &Explore::changed, this, &GoodputPage::show_summary);
   show_answer();
+}
+
+QWidget* GoodputPage::make_interval() {
+  interval_->setObjectName(QStringLiteral("interval"));
+  interval_->setWordWrap(true);
+  use_interval_->setObjectName(QStringLiteral("use_interval"));
+  connect(use_interval_, &QPushButton::clicked, this, &GoodputPage::use_interval);
+  auto* bar = new QWidget;
+  auto* row = new QHBoxLayout(bar);
+  row->setContentsMargins(0, 0, 0, 0);
+  row->addWidget(interval_, 1);
+  row->addWidget(use_interval_);
+  return bar;
 }
 
 QWidget* GoodputPage::make_losses() {
@@ -96,23 +116,44 @@ QWidget* GoodputPage::make_losses() {
 
 void GoodputPage::show_answer() {
   simulate_->setEnabled(true);
-  cancel_->setEnabled(false);
   const auto& answer = lives_.answer();
   losses_->set_parts(answer ? answer->parts : std::vector<BarPart>());
   model_->set_nodes(answer ? answer->losses : std::vector<LossNode>());
   tree_->expandAll();
   progress_->setValue(answer ? progress_->maximum() : 0);
+  dates_->set_why_none(tr("The lives are drawn here once they are simulated."));
   dates_->set_values(answer ? answer->spread : std::vector<double>(),
                      answer ? answer->spread_unit : QString(), tr("lives"));
   spread_->setText(answer ? answer->spread_name : tr("How long the run takes"));
   show_summary();
 }
 
+// The best one is of the scenario that was asked: of another one it may not be.
+void GoodputPage::show_interval() {
+  cancel_->setEnabled(lives_.busy() || lives_.is_tuning());
+  interval_->setText(lives_.interval_text());
+  const auto& answer = lives_.answer();
+  use_interval_->setEnabled(answer && lives_.gains() && document_.still_asks(answer->question));
+}
+
+void GoodputPage::use_interval() {
+  const std::string typed = duration(lives_.best_interval()->interval);
+  const auto used = document_.set_value("/checkpoint/interval", typed);
+  if (!used) summary_->setText(qt(used.error()));
+}
+
 void GoodputPage::show_summary() {
+  show_interval();
   if (lives_.busy()) return;
-  if (const auto& answer = lives_.answer()) {
+  const auto& answer = lives_.answer();
+  QPalette colours = palette();
+  if (answer && answer->misfits) colours.setColor(QPalette::WindowText, alarm_colour(palette()));
+  summary_->setPalette(colours);
+  if (answer) {
     const QString age = document_.age_of(answer->question);
-    summary_->setText((age.isEmpty() ? explore_.age_of(answer->plan) : age) + answer->summary);
+    const QString why = lives_.problem();
+    summary_->setText((why.isEmpty() ? why : tr("%1 Below is the one before. ").arg(why)) +
+                      (age.isEmpty() ? explore_.age_of(answer->plan) : age) + answer->summary);
   } else if (!lives_.problem().isEmpty()) {
     summary_->setText(lives_.problem());
   } else {
@@ -121,6 +162,5 @@ void GoodputPage::show_summary() {
            "the Explore page."));
   }
 }
-  dates_->set_why_none(tr("The lives are drawn here once they are simulated."));
 
 }  // namespace trainyard

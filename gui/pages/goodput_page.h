@@ -28,16 +28,20 @@ class GoodputPage : public QWidget {
   void simulate_asked();
 
  private:
+  QWidget* make_interval();
   QWidget* make_losses();
   void show_answer();
   void show_summary();
+  void show_interval();
+  void use_interval();
 
   ScenarioDocument& document_;
   Explore& explore_;
   RunLives& lives_;
   QPushButton *simulate_, *cancel_;
   QProgressBar* progress_;
-  QLabel* summary_;
+  QLabel *summary_, *interval_;
+  QPushButton* use_interval_;
   BreakdownBar* losses_;
   LossModel* model_;
   QTreeView* tree_;

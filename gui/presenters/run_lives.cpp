@@ -1,5 +1,6 @@
 #include "gui/presenters/run_lives.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -17,6 +18,8 @@ struct Part {
   const char* colour;  // key
   const char* label;
 };
+
+constexpr int kTuningRuns = 40;  // of each interval, as the command does
 
 constexpr std::array<Part, kSpentKinds> kParts = {{
     {Spent::useful, "compute", QT_TRANSLATE_NOOP("trainyard::RunLives", "useful training")},
@@ -50,18 +53,24 @@ QString wall_text(const Quantiles& wall) {
 QString summary_of_lives(const Question& question, const Candidate& candidate,
                          const LifeSettings& settings, const Campaign& campaign) {
   const Bill bill = bill_of(question.job.job.cluster, candidate.estimate, settings, campaign);
-  QString text = RunLives::tr(
-                     "Goodput %1 (%2 to %3, 10\u2060–\u206090\u00a0%); the run takes %4; %5 "
-                     "interruptions")
-                     .arg(percent_text(campaign.goodput.mean), percent_text(campaign.goodput.low),
-                          percent_text(campaign.goodput.high), wall_text(campaign.wall),
-                          qt(number(campaign.interruptions.mean, 3)));
-  if (bill.cost) text += RunLives::tr("; %1 USD").arg(qt(short_scale(bill.cost->value())));
+  const bool ended = all_ended(settings, campaign);
+  const QString takes = ended ? RunLives::tr("the run takes %1").arg(wall_text(campaign.wall))
+                              : RunLives::tr("how long the run takes is not known");
+  QString text =
+      RunLives::tr("Goodput %1 (%2 to %3, 10\u2060–\u206090\u00a0%); %4; %5 interruptions")
+          .arg(percent_text(campaign.goodput.mean), percent_text(campaign.goodput.low),
+               percent_text(campaign.goodput.high), takes,
+               qt(number(campaign.interruptions.mean, 3)));
+  if (bill.cost && ended) text += RunLives::tr("; %1 USD").arg(qt(short_scale(bill.cost->value())));
   const bool has_an_end = campaign.wall.low < campaign.wall.high;
-  if (has_an_end && campaign.finished < 1) {
+  if (!ended) {
+    text += RunLives::tr("; %1 of the runs end, the others are given up at their pace")
+                .arg(percent_text(campaign.finished));
+  } else if (has_an_end && campaign.finished < 1) {
     text += RunLives::tr("; %1 of the runs end in time").arg(percent_text(campaign.finished));
   }
-  return text;
+  const QString misfit = misfit_text(candidate.estimate, question.job.job.cluster);
+  return misfit.isEmpty() ? text : text + RunLives::tr("; the plan does not fit: %1").arg(misfit);
 }
 
 std::shared_ptr<const LivesAnswer> answer_of(const std::shared_ptr<const Question>& question,
@@ -92,8 +101,17 @@ std::shared_ptr<const LivesAnswer> answer_of(const std::shared_ptr<const Questio
   answer->question = question;
   answer->plan = candidate.plan;
   answer->summary = summary_of_lives(*question, candidate, settings, campaign);
+  answer->misfits = !candidate.estimate.feasible;
+  answer->settings = settings;
+  const GoodputEstimate closed =
+      estimate_goodput(question->job, candidate.plan, settings.step, question->scenario.reliability,
+                       question->scenario.checkpoint);
+  answer->young = closed.young;
+  answer->daly = closed.daly;
+  answer->around = std::max(closed.daly, closed.shortest);
   const int asked = question->scenario.run.runs;
-  if (std::cmp_less(lives.size(), asked)) {
+  answer->is_whole = !std::cmp_less(lives.size(), asked);
+  if (!answer->is_whole) {
     answer->summary = RunLives::tr("Cancelled after %1 of %2 runs. %3")
                           .arg(qt(count(std::ssize(lives))), qt(count(asked)), answer->summary);
   }
@@ -103,10 +121,13 @@ std::shared_ptr<const LivesAnswer> answer_of(const std::shared_ptr<const Questio
 }  // namespace
 
 RunLives::RunLives(QObject* parent)
-    : QObject(parent), work_(*this, [this](const QString& why) { show(nullptr, why); }) {}
+    : QObject(parent),
+      work_(*this, [this](const QString& why) { show(nullptr, why); }),
+      tuning_(*this, [this](const QString&) { Q_EMIT tuned(); }) {}
 RunLives::~RunLives() = default;
 
 void RunLives::start(std::shared_ptr<const Question> question, const Candidate& candidate) {
+  tuning_.stop();
   Q_EMIT started();
   work_.start([this, question = std::move(question), candidate](const std::atomic<bool>& stop) {
     std::shared_ptr<const LivesAnswer> answer;
@@ -120,16 +141,62 @@ void RunLives::start(std::shared_ptr<const Question> question, const Candidate& 
             this, [this, share] { Q_EMIT progressed(share); }, Qt::QueuedConnection);
       };
       const std::vector<Life> lives = live_many(*settings, options);
-      if (lives.empty()) {
-        problem = tr("Cancelled before the first run.");
-      } else {
-        answer = answer_of(question, candidate, *settings, lives);
-      }
+      if (lives.empty()) return cancelled();
+      answer = answer_of(question, candidate, *settings, lives);
     } else {
       problem = qt(settings.error());
     }
-    return Background::Done([this, answer = std::move(answer), problem] { show(answer, problem); });
+    return Background::Done([this, answer = std::move(answer), problem] {
+      best_.reset();
+      show(answer, problem);
+      if (answer && answer->is_whole) tune();
+    });
   });
+}
+
+void RunLives::tune() {
+  tuning_.start([this, answer = answer_](const std::atomic<bool>& stop) {
+    const RunLength& run = answer->question->scenario.run;
+    const CampaignOptions options{.runs = std::min(run.runs, kTuningRuns),
+                                  .seed = static_cast<std::uint64_t>(run.seed),
+                                  .interrupted = &stop};
+    const auto best = trainyard::best_interval(answer->settings, answer->around, options);
+    return Background::Done([this, answer, best] {
+      if (answer == answer_) best_ = best;
+      Q_EMIT tuned();
+    });
+  });
+  Q_EMIT tuned();  // it goes on
+}
+
+void RunLives::cancel() {
+  work_.stop();
+  tuning_.stop();
+}
+
+// By what is shown of it: less is chance.
+bool RunLives::gains() const {
+  return best_ && percent_text(best_->goodput) != percent_text(best_->goodput_of_taken);
+}
+
+QString RunLives::interval_text() const {
+  if (!answer_) return {};
+  const auto text = [](Seconds interval) { return qt(duration(interval)); };
+  const QString taken =
+      tr("A checkpoint every %1; Young's interval is %2, Daly's %3")
+          .arg(text(answer_->settings.interval), text(answer_->young), text(answer_->daly));
+  if (gains()) {
+    return tr("%1; the best by simulation %2 (goodput %3 instead of %4 over the same lives).")
+        .arg(taken, text(best_->interval), percent_text(best_->goodput),
+             percent_text(best_->goodput_of_taken));
+  }
+  if (best_) return tr("%1; by simulation no other gains anything.").arg(taken);
+  return is_tuning() ? tr("%1; the best by simulation is looked for …").arg(taken)
+                     : tr("%1.").arg(taken);
+}
+
+Background::Done RunLives::cancelled() {
+  return [this] { show(answer_, tr("Cancelled before the first run.")); };
 }
 
 void RunLives::show(std::shared_ptr<const LivesAnswer> answer, const QString& problem) {

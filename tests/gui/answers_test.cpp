@@ -203,6 +203,44 @@ TEST(RunLives, SaysOneTimeWhereAllLivesTakeAsLong) {
       << lives.answer()->summary.toStdString();
 }
 
+// As the command does: its lives are no answer for a plan that cannot run.
+TEST(RunLives, SaysThatThePlanDoesNotFit) {
+  auto question = std::make_shared<Question>(*question_of(R"({"trainyard": "scenario/1",
+    "model": "llama-3.1-405b", "cluster": {"node": "dgx-h100-80gb", "nodes": 1},
+    "training": {"global_batch": 64, "sequence_length": 4096}, "plan": {"tensor_parallel": 8},
+    "run": {"work": "2 days", "runs": 4}})",
+                                                          "a.json"));
+  const Plan plan = *requested_plan(question->scenario, question->job);
+  RunLives lives;
+  lives.start(question, {plan, estimate(question->job, plan), {}});
+  ASSERT_TRUE(wait_until([&] { return !lives.busy(); }));
+  ASSERT_NE(lives.answer(), nullptr) << lives.problem().toStdString();
+  EXPECT_TRUE(lives.answer()->misfits);
+  EXPECT_TRUE(lives.answer()->summary.contains(
+      QStringLiteral("; the plan does not fit: stage 0 needs 910.7 GiB of 80.00 GiB")))
+      << lives.answer()->summary.toStdString();
+}
+
+// What is given up says nothing of how long the run takes, nor of what it costs.
+TEST(RunLives, SaysThatRunsAreGivenUp) {
+  auto question = std::make_shared<Question>(*question_of(R"({"trainyard": "scenario/1",
+    "model": "llama-3.1-8b", "cluster": {"node": "dgx-h100-80gb", "nodes": 2},
+    "training": {"global_batch": 64, "sequence_length": 4096}, "plan": {"tensor_parallel": 2},
+    "reliability": {"device_mtbf": "1 h"}, "price": "2 USD/h",
+    "run": {"work": "2 days", "runs": 4}})",
+                                                          "a.json"));
+  const Plan plan = *requested_plan(question->scenario, question->job);
+  RunLives lives;
+  lives.start(question, {plan, estimate(question->job, plan), {}});
+  ASSERT_TRUE(wait_until([&] { return !lives.busy(); }));
+  ASSERT_NE(lives.answer(), nullptr) << lives.problem().toStdString();
+  const QString& summary = lives.answer()->summary;
+  EXPECT_TRUE(summary.contains(QStringLiteral("; how long the run takes is not known; ")))
+      << summary.toStdString();
+  EXPECT_TRUE(summary.contains(QStringLiteral("the others are given up"))) << summary.toStdString();
+  EXPECT_FALSE(summary.contains(QStringLiteral("USD"))) << summary.toStdString();
+}
+
 TEST(RunLives, SaysAfterHowManyRunsItWasCancelled) {
   auto question = std::make_shared<Question>(*question_of(R"({"trainyard": "scenario/1",
     "model": "llama-3.1-8b", "cluster": {"node": "dgx-h100-80gb", "nodes": 2},
@@ -220,6 +258,33 @@ TEST(RunLives, SaysAfterHowManyRunsItWasCancelled) {
                            .arg(QString::fromStdString(count(std::ssize(lives.answer()->days))));
   EXPECT_TRUE(lives.answer()->summary.startsWith(head)) << lives.answer()->summary.toStdString();
   EXPECT_EQ(lives.answer()->question, question);
+}
+
+TEST(RunLives, KeepsTheAnswerBeforeWhereItIsCancelledBeforeTheFirstRun) {
+  auto question = std::make_shared<Question>(*question_of(R"({"trainyard": "scenario/1",
+    "model": "llama-3.1-8b", "cluster": {"node": "dgx-h100-80gb", "nodes": 2},
+    "training": {"global_batch": 64, "sequence_length": 4096}, "plan": {"tensor_parallel": 2},
+    "run": {"work": "2 days", "runs": 8}})",
+                                                          "a.json"));
+  const Plan plan = *requested_plan(question->scenario, question->job);
+  const Candidate candidate{plan, estimate(question->job, plan)};
+  RunLives lives;
+  lives.start(question, candidate);
+  ASSERT_TRUE(wait_until([&] { return !lives.busy(); }));
+  const auto before = lives.answer();
+  ASSERT_NE(before, nullptr);
+  question = std::make_shared<Question>(*question);
+  question->scenario.run.work = Seconds(3e9);  // a century, of which no moment is enough
+  question->scenario.reliability.device_mtbf = Seconds(1e6);
+  lives.start(question, candidate);
+  lives.cancel();
+  ASSERT_TRUE(wait_until([&] { return !lives.busy(); }));
+  EXPECT_EQ(lives.answer(), before);
+  EXPECT_EQ(lives.problem(), QStringLiteral("Cancelled before the first run."));
+  lives.start(std::make_shared<Question>(*before->question), candidate);
+  ASSERT_TRUE(wait_until([&] { return !lives.busy(); }));
+  EXPECT_NE(lives.answer(), before);
+  EXPECT_TRUE(lives.problem().isEmpty());
 }
 
 TEST(RunLives, SaysWhatTheScenarioMustHave) {

@@ -38,6 +38,7 @@
 #include "gui/presenters/document/form_model.h"
 #include "gui/presenters/document/scenario_document.h"
 #include "gui/presenters/plan/explore.h"
+#include "gui/presenters/run_lives.h"
 #include "gui/presenters/text.h"
 #include "scenarios/json/file.h"
 #include "scenarios/question.h"
@@ -175,9 +176,9 @@ TEST_F(Window, NothingIsCalledTheBestWhereNothingFits) {
   const QString status = child_of<QLabel>(page, "status").text();
   EXPECT_TRUE(status.contains(QStringLiteral("None fits"))) << status.toStdString();
   EXPECT_FALSE(status.contains(QStringLiteral("best"))) << status.toStdString();
-  EXPECT_FALSE(child_of<QLabel>(page, "why").text().contains(QStringLiteral("best")));
   // The closest are priced, though the search itself priced none.
   EXPECT_FALSE(status.contains(QStringLiteral("0 plans priced"))) << status.toStdString();
+  EXPECT_FALSE(child_of<QLabel>(page, "why").text().contains(QStringLiteral("best")));
 }
 
 // One search is no answer to "how many nodes", and is not called one.
@@ -327,6 +328,35 @@ TEST_F(Window, OldLivesOfTheRunSayOfWhatTheyAre) {
   window_.explore().choose(QStringLiteral("zero_stage"), 0);
   EXPECT_TRUE(summary.text().startsWith(QStringLiteral("Of another plan")))
       << summary.text().toStdString();
+}
+
+// An interval that is much too short is replaced by the one that simulation finds.
+TEST_F(Window, TheBestIntervalBetweenCheckpointsGoesIntoTheScenario) {
+  auto& document = window_.document();
+  ASSERT_TRUE(document.set_value("/run", R"({"work": "9 days", "runs": 4})").has_value());
+  ASSERT_TRUE(document.set_value("/reliability", R"({"device_mtbf": "100 days"})").has_value());
+  ASSERT_TRUE(document.set_value("/checkpoint", R"({"interval": "1 min"})").has_value());
+  go_to_page(8);
+  auto& page = *window_.findChild<GoodputPage*>();
+  auto& interval = child_of<QLabel>(page, "interval");
+  auto& use = child_of<QPushButton>(page, "use_interval");
+  EXPECT_FALSE(use.isEnabled());
+  QTest::mouseClick(&child_of<QPushButton>(page, "simulate"), Qt::LeftButton);
+  const auto& lives = *window_.findChild<RunLives*>();
+  ASSERT_TRUE(wait_until([&] { return !lives.busy() && !lives.is_tuning(); }));
+  ASSERT_TRUE(use.isEnabled()) << interval.text().toStdString();
+  EXPECT_TRUE(interval.text().startsWith(QStringLiteral("A checkpoint every 1.000 min; Young's")))
+      << interval.text().toStdString();
+  EXPECT_TRUE(interval.text().contains(QStringLiteral("the best by simulation ")));
+  const auto best = lives.best_interval();
+  ASSERT_TRUE(best.has_value());
+  EXPECT_GT(best->interval, Seconds(60));
+  QTest::mouseClick(&use, Qt::LeftButton);
+  ASSERT_NE(document.question(), nullptr);
+  const auto taken = document.question()->scenario.checkpoint.interval;
+  ASSERT_TRUE(taken.has_value());
+  EXPECT_NEAR(*taken / best->interval, 1, 0.01);
+  EXPECT_FALSE(use.isEnabled());  // it is of the scenario before
 }
 
 TEST_F(Window, ALongSearchIsCancelledAndShowsWhatItHas) {
