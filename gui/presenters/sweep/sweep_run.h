@@ -24,6 +24,8 @@ class SweepRun : public QObject {
   // the last of them.
   void check(SweepQuestion question);
   const QString& verdict() const { return verdict_; }
+  // The verdict is of a question before.
+  bool is_checking() const { return typed_.isActive() || checking_.busy(); }
 
   // Into a new file, or on where the file stopped.
   void start(SweepQuestion question, const std::filesystem::path& results);
