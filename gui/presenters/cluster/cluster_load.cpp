@@ -98,7 +98,7 @@ class LoadsOfMap {
 QString summary_of(const ClusterMap& map, const ClusterLoad& load, Seconds step) {
   QString text = ClusterLoad::tr("Links of the simulated step (%1): busiest of a device %2")
                      .arg(qt(with_unit(step)), percent_text(std::ranges::max(load.devices)));
-  if (load.links.empty()) return text;
+  if (load.links.empty() || map.racks().size() < 2) return text;
   const auto busiest =
       static_cast<std::size_t>(std::ranges::max_element(load.busiest) - load.busiest.begin());
   return text + ClusterLoad::tr(", between racks %1 (%2)")

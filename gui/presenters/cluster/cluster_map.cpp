@@ -273,7 +273,7 @@ QString ClusterMap::summary() const {
       tr("%1 in %2 and %3")
           .arg(qt(counted(cluster.devices(), "device")), qt(counted(cluster.nodes, "node")),
                qt(counted(static_cast<std::int64_t>(racks_.size()), "rack")));
-  if (!links_.empty()) {
+  if (!links_.empty() && racks_.size() > 1) {
     const MapLink& link = links_.front();
     text += tr("; from a rack %2 %1")
                 .arg(rate_text(link.bandwidth),
