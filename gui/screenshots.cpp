@@ -153,7 +153,7 @@ bool fill(MainWindow& window, QTabWidget& pages) {
   accuracy.start(measured_runs());
   auto& lives = *window.findChild<RunLives*>();
   press(*window.findChild<GoodputPage*>(), "simulate");
-  return wait_until([&] { return accuracy.report() && lives.answer(); });
+  return wait_until([&] { return accuracy.report() && lives.answer() && !lives.is_tuning(); });
 }
 
 bool take(QMainWindow& window, const QString& file) {
