@@ -202,6 +202,16 @@ ChoiceShape generation_names() {
   return shape;
 }
 
+// What a period's releases do otherwise than the stack's key of the same name says.
+constexpr const char* kOverrides = "overrides the stack's";
+Field<StackRelease> overriding(const char* key, std::optional<bool> StackRelease::*member) {
+  return flag(key, member, kOverrides).absent("unchanged");
+}
+Field<StackRelease> overriding(const char* key, std::optional<double> StackRelease::*member,
+                               NumberShape range) {
+  return number(key, member, kOverrides, range).absent("unchanged");
+}
+
 const Section<StackRelease>& release_section() {
   using R = StackRelease;
   static const Section<R> section(
@@ -225,46 +235,27 @@ const Section<StackRelease>& release_section() {
           flag("expert_overlap", &R::expert_overlap,
                "overrides the stack's `overlap.expert_parallel`")
               .absent("unchanged"),
-          flag("deduplicated_dispatch", &R::deduplicated_dispatch, "overrides the stack's")
-              .absent("unchanged"),
-          flag("expert_padding", &R::expert_padding, "overrides the stack's").absent("unchanged"),
-          flag("fused_expert_casts", &R::fused_expert_casts, "overrides the stack's")
-              .absent("unchanged"),
-          flag("expert_bias_apart", &R::expert_bias_apart, "overrides the stack's")
-              .absent("unchanged"),
-          flag("delayed_scaling", &R::delayed_scaling, "overrides the stack's").absent("unchanged"),
-          flag("fused_activation_casts", &R::fused_activation_casts, "overrides the stack's")
-              .absent("unchanged"),
-          flag("quantised_activation_input", &R::quantised_activation_input,
-               "overrides the stack's")
-              .absent("unchanged"),
-          flag("offloads_activations", &R::offloads_activations, "overrides the stack's")
-              .absent("unchanged"),
-          flag("flash_attention", &R::flash_attention, "overrides the stack's").absent("unchanged"),
-          number("gradient_bytes", &R::gradient_bytes, "overrides the stack's", kBytesAnElement)
-              .absent("unchanged"),
-          number("reduction_bytes", &R::reduction_bytes, "overrides the stack's", kBytesAnElement)
-              .absent("unchanged"),
-          number("cross_entropy_forward_bytes", &R::cross_entropy_forward_bytes,
-                 "overrides the stack's", kBytesAnElement)
-              .absent("unchanged"),
-          number("cross_entropy_backward_bytes", &R::cross_entropy_backward_bytes,
-                 "overrides the stack's", kBytesAnElement)
-              .absent("unchanged"),
-          number("saved_logit_bytes", &R::saved_logit_bytes, "overrides the stack's",
-                 kBytesAnElement)
-              .absent("unchanged"),
-          number("parallel_logit_bytes", &R::parallel_logit_bytes, "overrides the stack's",
-                 kBytesAnElement)
-              .absent("unchanged"),
-          number("attention_generation", &R::attention_generation, "overrides the stack's", kFactor)
-              .absent("unchanged"),
-          flag("pipeline_keeps_outputs", &R::pipeline_keeps_outputs, "overrides the stack's")
-              .absent("unchanged"),
-          flag("pipeline_keeps_gradients", &R::pipeline_keeps_gradients, "overrides the stack's")
-              .absent("unchanged"),
-          flag("pipeline_keeps_logits", &R::pipeline_keeps_logits, "overrides the stack's")
-              .absent("unchanged"),
+          overriding("deduplicated_dispatch", &R::deduplicated_dispatch),
+          overriding("expert_padding", &R::expert_padding),
+          overriding("fused_expert_casts", &R::fused_expert_casts),
+          overriding("expert_bias_apart", &R::expert_bias_apart),
+          overriding("delayed_scaling", &R::delayed_scaling),
+          overriding("fused_activation_casts", &R::fused_activation_casts),
+          overriding("quantised_activation_input", &R::quantised_activation_input),
+          overriding("offloads_activations", &R::offloads_activations),
+          overriding("flash_attention", &R::flash_attention),
+          overriding("gradient_bytes", &R::gradient_bytes, kBytesAnElement),
+          overriding("reduction_bytes", &R::reduction_bytes, kBytesAnElement),
+          overriding("cross_entropy_forward_bytes", &R::cross_entropy_forward_bytes,
+                     kBytesAnElement),
+          overriding("cross_entropy_backward_bytes", &R::cross_entropy_backward_bytes,
+                     kBytesAnElement),
+          overriding("saved_logit_bytes", &R::saved_logit_bytes, kBytesAnElement),
+          overriding("parallel_logit_bytes", &R::parallel_logit_bytes, kBytesAnElement),
+          overriding("attention_generation", &R::attention_generation, kFactor),
+          overriding("pipeline_keeps_outputs", &R::pipeline_keeps_outputs),
+          overriding("pipeline_keeps_gradients", &R::pipeline_keeps_gradients),
+          overriding("pipeline_keeps_logits", &R::pipeline_keeps_logits),
       });
   return section;
 }
@@ -445,8 +436,9 @@ std::vector<Field<Stack>> plan_fields() {
            "direction, and its outputs until the micro-batch's backward pass has ended"),
       flag("pipeline_keeps_outputs", &S::pipeline_keeps_outputs,
            "whether pipeline chunks keep the outputs that they sent to the end of the step"),
-      flag("pipeline_keeps_gradients", &S::pipeline_keeps_gradients,
-           "whether pipeline chunks keep the input gradients that they sent to the end of the step"),
+      flag(
+          "pipeline_keeps_gradients", &S::pipeline_keeps_gradients,
+          "whether pipeline chunks keep the input gradients that they sent to the end of the step"),
       flag("pipeline_keeps_logits", &S::pipeline_keeps_logits,
            "whether the last pipeline chunk keeps the logits to the end of the step, 16 bits each, "
            "beside `saved_logit_bytes`"),
