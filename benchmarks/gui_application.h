@@ -1,11 +1,12 @@
-// The application that the benchmarks of the window share; no display is needed.
+// The one QApplication that the benchmarks of the window share. It uses the offscreen platform, so
+// no display is needed.
 #pragma once
 
 #include <QApplication>
 
 namespace trainyard {
 
-// It is never taken down: nothing of the toolkit may outlive it.
+// The application is never destroyed, because objects of Qt must not outlive it.
 inline QApplication& application() {
   static int count = 1;
   static char name[] = "gui_benchmark";

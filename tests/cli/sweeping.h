@@ -1,5 +1,5 @@
-// What tests of `trainyard sweep` share: a sweep that takes its time, what is in a result file; and
-// what all tests of a program in the background do.
+// Helpers of the tests of `trainyard sweep`: a sweep slow enough to be interrupted, and readers of
+// its result file. Tests of any program that runs in the background use the rest.
 #pragma once
 
 #include <sys/types.h>
@@ -16,16 +16,17 @@ namespace trainyard {
 
 inline constexpr std::int64_t kPoints = 32;
 
-// Lives of runs, `times` tens of milliseconds a point, kPoints of them.
+// A sweep of kPoints points. Each point simulates several runs, which takes tens of milliseconds,
+// times `times`.
 std::filesystem::path slow_sweep(int times = 1);
 
 std::string sweep_command(const std::filesystem::path& sweep, const std::filesystem::path& out);
 
-// Table `points`, a line a row.
+// The rows of table `points`, one line each.
 std::string dump(const std::filesystem::path& file);
 std::int64_t rows_in(const std::filesystem::path& file);
 
-// A program in the background, found in PATH.
+// A program that runs in the background. The name of the program is looked up in PATH.
 class BackgroundProgram {
  public:
   explicit BackgroundProgram(std::vector<std::string> command,
@@ -33,23 +34,23 @@ class BackgroundProgram {
 
   pid_t pid() const { return pid_; }
   void send(int signal) const;
-  int wait() const;  // the exit status; −signal where one ended it
+  int wait() const;  // returns the exit status, or −signal if a signal ended it
 
  private:
   pid_t pid_ = 0;
 };
-// trainyard itself.
+// Starts `trainyard sweep` in the background.
 BackgroundProgram sweeping(std::vector<std::string> arguments,
                            const std::filesystem::path& out = "/dev/null");
 
-// Until `done`, or a minute has passed.
+// Polls until `done` returns true; returns false after a minute.
 bool wait_until(const std::function<bool()>& done);
 
-// Whether the process has a handler of its own for a signal.
+// Whether the process has installed a handler for the signal.
 bool catches(pid_t process, int signal);
-// Ended, whether or not its new parent has looked after it.
+// Whether the process has ended, be it gone or a zombie that its new parent has not yet reaped.
 bool is_gone(pid_t process);
-// Processes whose parent is `parent`.
+// The processes whose parent is `parent`.
 std::vector<pid_t> children_of(pid_t parent);
 
 }  // namespace trainyard

@@ -1,4 +1,5 @@
-// A plan executed on the ranks of this MPI world, and compared with the network on one rank.
+// Executes a plan on the ranks of this MPI world and compares the result with the same network
+// trained on one rank.
 #pragma once
 
 #include <fmt/format.h>
@@ -20,7 +21,7 @@
 
 namespace trainyard {
 
-// One for the program: MPI cannot be initialised twice.
+// The program has one MpiWorld, because MPI cannot be initialised twice.
 inline const MpiWorld& world() {
   static const MpiWorld the_world;
   return the_world;
@@ -42,7 +43,8 @@ struct ExecutedRun {
   std::vector<double> losses;
 };
 
-// Ranks beyond the plan's look on; they find what they expect.
+// Runs the plan on the first ranks of the world. A rank beyond the plan's returns made-up counts
+// that satisfy every expectation, so that it passes the test too.
 inline ExecutedRun run(const Setting& setting, const RunPlan& plan) {
   const auto program = lower(setting.model, setting.training, setting.plan);
   if (!program) return {.error = program.error().message};
@@ -75,16 +77,17 @@ inline ExecutedRun run(const Setting& setting, const RunPlan& plan) {
   return ran;
 }
 
-// Plans so far.
+// How many plans have been verified so far.
 inline int verified = 0;
 
-// The host, or a device where the program is started for one (tests/gpu).
+// The backend to test: the host, or CUDA where TRAINYARD_TEST_BACKEND says so (tests/gpu).
 inline BackendKind backend() {
   const char* name = std::getenv("TRAINYARD_TEST_BACKEND");
   return name != nullptr && std::string_view(name) == "cuda" ? BackendKind::cuda : BackendKind::cpu;
 }
 
-// Gradients of the first step, weights after all.
+// Expects the gradients of the first step, and the weights after all steps, to equal those of one
+// rank.
 inline ExecutedRun expect_right(Setting setting, const std::string& what, int steps = 2) {
   setting.descent.learning_rate = 0.1;
   setting.descent.momentum = 0.9;
@@ -100,7 +103,7 @@ inline ExecutedRun expect_right(Setting setting, const std::string& what, int st
   return ran;
 }
 
-// Not every plan under sanitizers.
+// Like the function above, but skips some of the plans under sanitizers.
 inline void expect_right(const Transformer& model, const PlanRequest& request,
                          const std::string& what, const Training& training = training_in()) {
   if (is_next_tried()) expect_right(tiny_setting(model, training, request), what);

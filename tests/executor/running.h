@@ -1,4 +1,4 @@
-// The command in a process of its own, that a test watches and sends signals to.
+// Runs the command in a process of its own, so that a test can watch it and send signals to it.
 #pragma once
 
 #include <fmt/format.h>
@@ -17,10 +17,10 @@
 
 namespace trainyard {
 
-// With TMPDIR in this test's folder, so that its boards can be found.
+// The process has its TMPDIR in this test's folder, so that the test finds the boards of its ranks.
 class Running {
  public:
-  // `name`: of its files, where a test has several of them.
+  // `name` ends the names of the process's files; it is needed where a test runs several processes.
   explicit Running(const std::string& arguments, const std::string& launcher = "",
                    const std::string& name = "") {
     folder_ = scratch_folder() / ("boards" + name);
@@ -40,12 +40,13 @@ class Running {
 
   int process() const { return process_; }
 
-  // Of a rank, when it has begun its steps.
+  // The board of a rank, once the rank has done its first step.
   std::optional<Board> board(int rank) const {
     return board_when(rank, [](const BoardHead& head) { return head.steps_done > 0; });
   }
-  // Waits a minute: with sanitizers, on a busy machine, a network is trained alone for 20 s before
-  // the first step of a run that is verified.
+  // The board of a rank, once `holds` is true of its head; nothing after a minute. A minute is
+  // needed: with sanitizers on a busy machine, a verified run trains the network on one rank for 20
+  // s before its first step.
   template <typename Holds>
   std::optional<Board> board_when(int rank, const Holds& holds) const {
     for (int i = 0; i < 6000; ++i) {

@@ -1,4 +1,5 @@
-// A scenario small enough to be run in a test.
+// A scenario of a transformer with four layers of hidden size 16, small enough to be executed in a
+// test.
 #pragma once
 
 #include <fmt/format.h>
@@ -9,7 +10,8 @@
 
 namespace trainyard {
 
-// `plan`: the fields of its plan; `model`: further ones of its model, with a leading comma.
+// `plan` is the content of the section "plan". `model` adds fields to the section "model" and
+// begins with a comma.
 inline std::string tiny_scenario(const std::string& plan, int devices,
                                  const std::string& model = "") {
   return write_scratch("tiny.json", fmt::format(R"({{

@@ -1,12 +1,13 @@
-// The readers of files from outside, each fed with one text: it answers (true) or refuses, and that
-// is all. An answer must be a document that reads back, a refusal one line.
+// Feeds one text to a reader of files from outside. A function returns true if the reader accepts
+// the text and false if it refuses it. It aborts on any other outcome: an accepted document must
+// read back after it was written, and a refusal must be one line.
 #pragma once
 
 #include <string>
 
 namespace trainyard {
 
-// Documents of the project.
+// Readers of the project's own documents.
 bool scenario_reader(const std::string& text);
 bool model_reader(const std::string& text);
 bool device_reader(const std::string& text);
@@ -18,7 +19,7 @@ bool profile_reader(const std::string& text);
 bool sweep_reader(const std::string& text);
 bool validation_reader(const std::string& text);  // a list of scenarios
 
-// Files of other tools.
+// Readers of files of other tools.
 bool huggingface_reader(const std::string& text);
 bool nccl_topology_reader(const std::string& text);
 bool nvidia_smi_reader(const std::string& text);
@@ -29,11 +30,11 @@ bool fsdp_reader(const std::string& text);
 bool nccl_tests_reader(const std::string& text);
 bool kineto_reader(const std::string& text);
 
-// Tables and binary files.
+// Readers of tables and binary files.
 bool kernel_table_reader(const std::string& text);  // CSV
-bool fabric_rows_reader(const std::string& text);   // JSON, collectives across nodes
+bool fabric_rows_reader(const std::string& text);   // JSON: times of collectives across nodes
 bool overrides_reader(const std::string& text);     // CSV of a sweep
 bool results_reader(const std::string& text);       // SQLite, as report and diff read it
-bool tokens_reader(const std::string& text);        // 16 bits each
+bool tokens_reader(const std::string& text);        // 16 bits per token
 
 }  // namespace trainyard

@@ -1,4 +1,4 @@
-// Matrices on the device, and their numbers on the host: what tests of kernels at any width share.
+// Matrices on the device and their numbers on the host, for the tests of kernels at any width.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,11 +15,12 @@ namespace trainyard {
 using Numbers = std::vector<double>;
 
 inline constexpr ElementType kTypes[] = {ElementType::f32, ElementType::bf16, ElementType::f16};
-// Of rows: narrower than a team of threads, than a warp, than a block keeps, and wider.
+// Columns of a row: fewer than a team of threads, than a warp, than a block keeps, and more.
 inline constexpr std::int64_t kWidths[] = {1,   5,    8,    40,   128,  136,   264,
                                            520, 1048, 2056, 4000, 4104, 12288, 16392};
 
-// Of the norm of a result: a rounding or two of its type, or of sums of floats.
+// Tolerance of expect_near, relative to the norm of the result. It allows one or two roundings of
+// the type; for f32, the rounding of sums.
 inline double tolerance_of(ElementType type) {
   if (type == ElementType::f32) return 2e-6;
   return type == ElementType::bf16 ? 4e-3 : 5e-4;
@@ -36,7 +37,7 @@ class TestDevice {
   Queue queue_{status_, nullptr, memory_.pool()};
 };
 
-// A matrix on the device, filled with numbers between −1 and 1 that its type may round.
+// A matrix on the device, filled with numbers between −1 and 1, which are rounded to its type.
 class DeviceMatrix {
  public:
   DeviceMatrix(const TestDevice& device, std::int64_t rows, std::int64_t columns, ElementType type,

@@ -1,4 +1,4 @@
-// A watch of a rank that nobody looks at.
+// A watch of a rank that ignores every report.
 #pragma once
 
 #include "executor/rank_executor.h"

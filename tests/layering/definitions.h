@@ -1,6 +1,7 @@
-// One name, one definition. The namespace is flat, so two headers that each define a `Place`, or an
-// inline `mixed(uint64_t)`, compile apart and link together: the linker keeps one of two
-// destructors or functions, and nobody is told (the one-definition rule, C++20 [basic.def.odr]/13).
+// Checks the one-definition rule (C++20 [basic.def.odr]/13) on the text of the headers. The project
+// has one flat namespace, so two headers that each define a `Place`, or an inline
+// `mixed(uint64_t)`, compile apart and link together. The linker then silently keeps one of the two
+// functions or destructors.
 #pragma once
 
 #include <filesystem>
@@ -10,11 +11,10 @@
 namespace trainyard {
 
 // One line per second definition in a header: "simulator/graph/playlist.h:14: Place is defined in
-// scenarios/fields/place.h too". Looked at are types, and functions that are inline or constexpr,
-// the latter told apart by their parameters, that open at the left margin: what is in classes or
-// anonymous namespaces is not, nor are templates,
-// nor the emulated device's headers. An unreadable tree gives no lines, so a caller
-// checks `checked_files`.
+// scenarios/fields/place.h too". The check sees types and functions that begin at the left margin:
+// every type, and inline or constexpr functions, which their parameters tell apart. It does not see
+// members, anonymous namespaces, templates and the headers of the emulated device. An unreadable
+// tree gives no lines, so a caller also checks `checked_files`.
 struct DefinitionReport {
   int checked_files = 0;
   std::vector<std::string> violations;

@@ -1,5 +1,5 @@
-// Which folder may include what: the arrows of docs/architecture.md, checked on the text of the
-// sources, because the link graph does not see a header-only leak.
+// Checks on the text of the sources which folder includes which, by the table "Arrows" of
+// docs/architecture.md. The link graph alone does not show an include of a header-only part.
 #pragma once
 
 #include <filesystem>
@@ -8,9 +8,9 @@
 
 namespace trainyard {
 
-// One line per forbidden include below the folders of `root`: "planner/search.cpp:3: includes …".
-// Sorted by file. Folders that do not exist are passed over; an unreadable tree gives no lines, so
-// a caller checks `checked_files` too.
+// One line per forbidden include below the folders of `root`, sorted by file:
+// "planner/search.cpp:3: includes …". Folders that do not exist are skipped. An unreadable tree
+// gives no lines, so a caller also checks `checked_files`.
 struct IncludeReport {
   int checked_files = 0;
   std::vector<std::string> violations;

@@ -1,5 +1,5 @@
-// No file of the repository may tell where somebody built it: generated charts and documents are
-// checked in, and a path of one machine in them is noise in every difference.
+// Checks that no file of the repository contains a path of the machine that built it. Generated
+// charts and documents are checked in, and such a path would appear in every difference.
 #pragma once
 
 #include <filesystem>
@@ -8,9 +8,9 @@
 
 namespace trainyard {
 
-// One line per mention of an absolute path below a home, work or temporary folder:
-// "docs/plot.svg:4: …". Sorted by file. What `.gitignore` names at the root is passed over, and
-// files that are no text; an unreadable tree gives no lines, so a caller checks `checked_files`.
+// One line per absolute path below a home, work or temporary folder, sorted by file:
+// "docs/plot.svg:4: …". Binary files, and the names that `.gitignore` lists, are skipped. An
+// unreadable tree gives no lines, so a caller also checks `checked_files`.
 struct PathReport {
   int checked_files = 0;
   std::vector<std::string> violations;

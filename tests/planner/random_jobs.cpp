@@ -29,7 +29,7 @@ Job RandomJobs::next() {
   stack.overlap.pipeline = pick({0, 1}) == 1;
   stack.overlap.data_parallel = pick({0, 1}) == 1;
   stack.overlap_slowdown = 0.1 * pick({0, 2, 6});
-  // From a quarter of the states of one device to more than all of them.
+  // The memory of a device: from 0.3 to 10 times the states of the whole network, plus 0.3 GB.
   const double states = 18 * prepare(job).parameters;
   job.cluster.device.memory = Bytes(states * 0.01 * pick({30, 60, 100, 200, 1000}) + 3e8);
   return job;

@@ -1,5 +1,6 @@
-// Small random jobs whose whole space can be listed: dense and MoE networks, one to eight devices
-// in nodes of one to four, memory from a quarter of what the states take to more than all of it.
+// Small random jobs whose whole search space can be listed: dense and MoE networks on four or eight
+// devices in nodes of one, two or four. The memory of a device ranges from about a third of the
+// states of the whole network to ten times as much.
 #pragma once
 
 #include <initializer_list>

@@ -1,5 +1,6 @@
-// Software with limits like those of torchtitan (0), FSDP (1), Megatron-LM (2) and Megatron-Core
-// (3); the rules of each are spelled out again, beside planner/offered.h.
+// Software with the limits of torchtitan (0), FSDP (1), Megatron-LM (2) and Megatron-Core (3).
+// limits_like() gives the limits as the planner reads them. runs_like() spells the same rules out
+// as a predicate, independently of planner/offered.h.
 #pragma once
 
 #include "model/job.h"

@@ -1,4 +1,4 @@
-// Files that the tests of scenarios/ read or hold to be current.
+// Folders whose files the tests of scenarios/ read, or compare with what the code generates.
 #pragma once
 
 #include <filesystem>

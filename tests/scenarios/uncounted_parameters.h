@@ -1,5 +1,6 @@
-// What the sentences about an imported network say that it has beyond parameter_count() of its
-// model, less what it has not.
+// The parameters that an imported network has but parameter_count() of its model does not count,
+// less those that are counted but that the network does not have, as the importer's assumptions
+// state them.
 #pragma once
 
 #include <regex>
@@ -9,7 +10,8 @@
 
 namespace trainyard {
 
-// "norms of queries: 8192 parameters (0.01 %) are not planned or counted".
+// Adds up sentences such as "norms of queries: 8192 parameters (0.01 %) are not planned or
+// counted".
 inline double uncounted_parameters(const ImportedModel& imported) {
   static const std::regex kDifference(
       R"(.*: (\d+) parameters \(.*\) are (not planned or counted|planned that it does not have))");

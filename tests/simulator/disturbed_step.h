@@ -1,4 +1,4 @@
-// Small jobs whose steps are played under conditions.
+// Small jobs whose steps are simulated under conditions such as stragglers and jitter.
 #pragma once
 
 #include "simulator/step.h"
@@ -6,10 +6,11 @@
 
 namespace trainyard {
 
-// Llama-3.1-8B, eight layers of it, on H100: so many nodes of so many devices with a NIC each.
+// Llama-3.1-8B cut to eight layers, on `nodes` nodes of `devices` H100 each, with one NIC per
+// device.
 PreparedJob job_of(int nodes, int devices, std::int64_t global_batch);
 
-// The test fails where it cannot be played.
+// Simulates the step of the plan under the conditions; fails the test if it cannot be played.
 StepSimulation disturbed(const PreparedJob& job, const PlanRequest& request,
                          const StepConditions& conditions,
                          NetworkGrain grain = NetworkGrain::collective);

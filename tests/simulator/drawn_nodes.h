@@ -1,5 +1,5 @@
-// Nodes of the plans that the agreement laws draw: those that the catalog had when the laws' bounds
-// were set. With one more every plan of a draw is another.
+// The catalog's nodes that the agreement laws draw their plans from: those that existed when the
+// bounds of the laws were set. Adding a node to the list would change every plan drawn after it.
 #pragma once
 
 #include <string>

@@ -1,5 +1,6 @@
-// A schedule's pass lists as a task graph, a rank a stage: what connects model/schedule's player,
-// the second road of these tests, with the simulator.
+// Turns a schedule's pass lists into a task graph with one rank per stage. The tests compare the
+// simulator on this graph with the player of model/schedule, a second computation of the same
+// times.
 #pragma once
 
 #include "model/schedule/play.h"
@@ -9,12 +10,12 @@
 
 namespace trainyard {
 
-// Messages of `message` bytes between stages, and a buffer of one byte for the activations of a
-// chunk.
+// Stages exchange messages of `message` bytes. Every chunk of a micro-batch holds one byte for its
+// activations.
 TaskGraph pass_graph(const PassList& passes, PipelineShape shape, const PlayTimes& times,
                      Bytes message = {});
 
-// From the start of a stage's first compute task to the end of its last.
+// The start of a stage's first compute task and the end of its last one.
 struct StageTimes {
   Picoseconds start{0}, end{0};
 };

@@ -6,7 +6,7 @@
 
 namespace trainyard {
 
-// What its sizes have in common: gated MLP, RMSNorm, 8 KV heads of 128, the vocabulary.
+// What all sizes share: gated MLP, RMSNorm, 8 KV heads of dimension 128, the vocabulary.
 inline Transformer llama_3_1(int layers, int heads, int ffn_size) {
   Transformer model;
   model.layers = layers;

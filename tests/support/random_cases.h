@@ -1,7 +1,7 @@
-// On how many cases alike a law is tried: all where the build is optimised, a third or so where it
-// is instrumented. A sanitizer looks at how the code runs, which few cases show; whether the
-// numbers hold, the release build is asked. Not for what is claimed of a sample as a whole, its
-// median say.
+// How many of its cases a law is tried on: all in an ordinary build, about a third in a build with
+// sanitizers. A sanitizer checks how the code runs, and a few cases show that; whether the numbers
+// hold is the ordinary build's task. Do not use these functions where a claim is about the whole
+// sample, such as its median.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,9 +16,9 @@ inline constexpr bool kSanitized = false;
 
 constexpr int random_cases(int all) { return kSanitized ? (all + 2) / 3 : all; }
 
-// Whether the next of the cases that a test goes through is tried: where not all are, the first and
-// five of thirteen, at distances of two and three, so that nested loops of few turns have each
-// turn.
+// Whether the test tries its next case. Under sanitizers it tries five cases of thirteen: numbers
+// 0, 3, 6, 8 and 11. They are two or three apart, so that nested loops of a few turns reach each of
+// their turns.
 inline bool is_next_tried() {
   static const testing::TestInfo* of = nullptr;
   static int next = 0;

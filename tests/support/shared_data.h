@@ -6,25 +6,25 @@
 #include <optional>
 #include <string>
 
-// Measured data that is not part of the repository: published runs, kernel tables and Hugging Face
-// configs. The folder is TRAINYARD_SHARED, or `shared` beside the checkout. A test that needs it
-// opens with TRAINYARD_NEEDS_SHARED_DATA(folder).
+// Finds the measured data that is not part of the repository: published runs, kernel tables and
+// Hugging Face configs. The folder is TRAINYARD_SHARED, or `shared` beside the checkout. A test
+// that needs the data opens with TRAINYARD_NEEDS_SHARED_DATA(folder).
 
 namespace trainyard {
 
-// The folder, or nothing where there is none.
+// The folder of the data, or nothing if it does not exist.
 std::optional<std::filesystem::path> shared_data();
 
 // One line that says where the data was looked for.
 std::string shared_data_absent();
 
-// Whether an absence is an error rather than a reason to skip: CI=true says the data must be there.
+// Whether a missing folder is an error instead of a reason to skip: it is if CI is "true".
 bool shared_data_required();
 
 }  // namespace trainyard
 
-// Declares `folder`, the path of the data; skips the test where it is absent, fails where CI says
-// it must be there.
+// Declares `folder`, the path of the data. If the data is missing, the test is skipped, or fails if
+// CI says that the data must be there.
 #define TRAINYARD_NEEDS_SHARED_DATA(folder)                                           \
   if (!trainyard::shared_data()) {                                                    \
     if (trainyard::shared_data_required()) FAIL() << trainyard::shared_data_absent(); \

@@ -12,7 +12,7 @@
 namespace trainyard {
 namespace {
 
-// One that nobody listens at.
+// A TCP port that nobody listens on.
 std::string free_port() {
   const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};

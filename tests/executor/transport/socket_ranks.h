@@ -1,5 +1,5 @@
-// Ranks of a run as threads of one process that speak TCP, each with a transport of its own: for
-// tests of what ranks do together, without a launcher.
+// Runs the ranks of a job as threads of one process that exchange messages over TCP. Every rank has
+// a transport of its own, so tests of what ranks do together need no launcher.
 #pragma once
 
 #include <functional>
@@ -8,7 +8,8 @@
 
 namespace trainyard {
 
-// Ends when every rank has; a rank's transport ends with its work.
+// Calls `work` on every rank and returns when all ranks have ended. A rank's transport is closed
+// when its work returns.
 void on_socket_ranks(int ranks, const std::function<void(Transport&)>& work);
 
 }  // namespace trainyard

@@ -20,8 +20,8 @@ namespace {
 
 constexpr std::size_t kStack = std::size_t{64} << 10;
 
-// Goes from kernel to kernel; enters by its context once and changes places by jumps after that,
-// which ask nothing of the system.
+// A fiber runs a thread of one kernel after another. It is entered by its context once and switched
+// to by jumps after that, because a jump needs no system call.
 struct Fiber {
   ucontext_t context{};
   jmp_buf place{};
@@ -29,7 +29,7 @@ struct Fiber {
   bool ended = false, entered = false;
 };
 
-// What each thread has brought to the meeting.
+// What a thread has contributed to the current barrier.
 struct Brought {
   float number = 0;
   int flag = 0;
@@ -135,7 +135,8 @@ void run_emulated(dim3 blocks, int threads, std::size_t shared,
 
 unsigned char* emulated_shared_memory() { return block().shared(); }
 
-// Lane l gets of matrix m the numbers 2(l mod 4) and the next of row l / 4; transposed, of column.
+// Lane l gets, of each matrix m, the numbers in columns 2(l mod 4) and 2(l mod 4) + 1 of row l / 4;
+// if transposed, rows and columns are exchanged.
 void emulated_load_matrices(unsigned (&to)[4], const void* row, bool transposed) {
   EmulatedBlock& b = block();
   b.brought[b.current()].row = static_cast<const unsigned short*>(row);

@@ -1,14 +1,14 @@
-// Kernels on the host, one block after the other: threads of a block are fibers that change places
-// where the kernel waits for the others, so what one of them reads too early, or a barrier that not
-// all reach, shows here as on a device. Lanes of a warp meet where the whole block does. Memory
-// that nobody has written holds NaNs.
+// Runs CUDA kernels on the host, one block after the other. The threads of a block are fibers that
+// switch only where the kernel synchronises. So a value that a thread reads too early, or a barrier
+// that not all threads reach, shows here as it would on a device. A barrier of a warp is a barrier
+// of the whole block. Memory that nobody has written holds NaNs.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
 #include <functional>
 
-// CUDA's own names.
+// These names are CUDA's own.
 // NOLINTBEGIN(readability-identifier-naming)
 extern uint3 threadIdx, blockIdx;
 extern dim3 blockDim, gridDim;
@@ -28,7 +28,8 @@ void run_emulated(dim3 blocks, int threads, std::size_t shared,
                   const std::function<void()>& kernel);
 unsigned char* emulated_shared_memory();
 
-// ldmatrix and mma.m16n8k16 of bf16 or fp16, as PTX lays their operands out over the lanes.
+// The instructions ldmatrix and mma.m16n8k16 for bf16 or fp16. Their operands are laid out over the
+// lanes of a warp as the PTX manual says.
 void emulated_load_matrices(unsigned (&to)[4], const void* row, bool transposed);
 void emulated_multiply_add(float (&sum)[4], const unsigned (&a)[4], unsigned b0, unsigned b1,
                            bool of_fp16);

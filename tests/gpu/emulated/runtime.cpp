@@ -1,5 +1,5 @@
-// As much of CUDA's runtime and of cuBLASLt as the backend calls, on the host: streams do their
-// work when it is handed over, matrix products are sums.
+// As much of the CUDA runtime and cuBLASLt as the backend calls, on the host. Streams do their work
+// at once when it is enqueued, and matrix products are plain sums.
 #include "tests/gpu/emulated/runtime.h"
 
 #include <cublasLt.h>
@@ -21,7 +21,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Bytes of each allocation, of all together and at most; more than `limit` is refused.
+// The bytes of each allocation, of all now and at most so far. An allocation beyond `limit` is
+// refused.
 struct Memory {
   std::mutex mutex;  // ranks may be threads
   std::map<void*, std::size_t> sizes;
@@ -64,7 +65,7 @@ Streams& streams() {
   return the_streams;
 }
 
-// Another thread may ask for an event while one is recorded.
+// Its members are atomic because one thread may query an event while another records it.
 struct Event {
   std::atomic<Stream*> on{nullptr};
   std::atomic<Clock::time_point> at{};
@@ -72,8 +73,8 @@ struct Event {
   bool keeps_time = true;
 };
 Event& event_of(cudaEvent_t event) { return *reinterpret_cast<Event*>(event); }
-constexpr int kFinished = -2;      // all events are reached, streams say nothing
-std::atomic<int>& events_left() {  // until the device stops; negative: it does not
+constexpr int kFinished = -2;      // all events are reached, but streams report unfinished work
+std::atomic<int>& events_left() {  // timing events until the device stops; negative: never
   static std::atomic<int> left{-1};
   return left;
 }
@@ -85,7 +86,7 @@ trainyard::NarrowProducts& narrow_products() {
 
 bool is_narrow(cudaDataType type) { return type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2; }
 
-// OCP OFP8 1.0, from its fields; what stands for infinities and NaNs is not asked for.
+// A number of 8 bits decoded by the fields of OCP OFP8 1.0. Infinities and NaNs are not decoded.
 float narrow_number(unsigned char bits, cudaDataType type) {
   const int mantissa_bits = type == CUDA_R_8F_E4M3 ? 3 : 2;
   const int bias = type == CUDA_R_8F_E4M3 ? 7 : 15;
@@ -143,8 +144,8 @@ float element(const void* data, const Layout& of, cublasOperation_t turn, std::i
   return number_at(data, of.type, turned ? row * of.leading + column : column * of.leading + row);
 }
 
-// What number (outer, k) of an operand is multiplied with. Scales of blocks lie in tiles of 128
-// times 4 (cuBLAS documentation, 1D block scaling factors layout).
+// The factor of element (outer, k) of an operand. Scales of blocks are stored in tiles of 128 × 4
+// (cuBLAS documentation, 1D block scaling factors layout).
 float scale_of(const Product& product, int which, std::int64_t depth, std::int64_t outer,
                std::int64_t k) {
   const void* scales = product.scales[which];
@@ -158,8 +159,9 @@ float scale_of(const Product& product, int which, std::int64_t depth, std::int64
   return std::ldexp(1.0F, static_cast<const unsigned char*>(scales)[place] - 127);
 }
 
-// What the documentation asks of operands in 8 bits on compute capability 9.0, and of blocks on
-// 10.0: A turned and B not, both of one layout of types, everything in steps of 16 bytes.
+// Whether cuBLASLt accepts the product. The documentation requires of operands in 8 bits (compute
+// capability 9.0, with block scales 10.0): A transposed, B not, not both e5m2, and all dimensions
+// multiples of 16 bytes.
 bool takes(const Product& product, const Layout& a, const Layout& b, const Layout& c) {
   if (!is_narrow(a.type) && !is_narrow(b.type)) return a.type == b.type;
   if (!is_narrow(a.type) || !is_narrow(b.type)) return false;
@@ -229,7 +231,7 @@ cudaError_t cudaFree(void* data) {
   std::free(data);
   return cudaSuccess;
 }
-// Of the host: not counted.
+// Memory of the host, which is not counted.
 cudaError_t cudaMallocHost(void** data, size_t bytes) {
   *data = std::malloc(bytes);
   return *data == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;

@@ -1,4 +1,4 @@
-// A fit that tells nobody how far it is.
+// A progress callback for fits that ignores the progress.
 #pragma once
 
 namespace trainyard {

@@ -1,6 +1,6 @@
-// Small clusters that the tests of this folder and of the collectives share. Figures: devices.md's
-// H100 node (450 GB/s NVLink, eight 400 Gbit/s NICs), with the protocol efficiency set to 1 so that
-// expected values are bare link rates.
+// Small clusters for the tests of this folder and of the collectives. The figures are those of the
+// H100 node in devices.md (450 GB/s NVLink, eight 400 Gbit/s NICs), with a protocol efficiency of
+// 1, so that expected values are bare link rates.
 #pragma once
 
 #include <utility>
@@ -63,7 +63,8 @@ inline Cluster mesh_cluster(int nodes) {
   return cluster;
 }
 
-// Nodes on a torus whose links carry `link` each way; 400 GB/s is what the eight NICs have.
+// Nodes on a torus whose links carry `link` in each direction. The eight NICs of a node have 400
+// GB/s together.
 inline Cluster torus_cluster(std::vector<int> dimensions, BytesPerSecond link) {
   int nodes = 1;
   for (const int side : dimensions) nodes *= side;
@@ -74,7 +75,8 @@ inline Cluster torus_cluster(std::vector<int> dimensions, BytesPerSecond link) {
   return cluster;
 }
 
-// Nodes one a switch, in groups of `leaves`, every link of `link` each way.
+// A dragonfly with one node per switch and `leaves` switches per group; every link carries `link`
+// in each direction.
 inline Cluster dragonfly_cluster(int nodes, int leaves, int global_links, BytesPerSecond link) {
   Cluster cluster = fat_tree_cluster(nodes, 1, 1);
   cluster.inter.kind = InterNodeKind::dragonfly;
@@ -84,7 +86,8 @@ inline Cluster dragonfly_cluster(int nodes, int leaves, int global_links, BytesP
   return cluster;
 }
 
-// Two leaves of two nodes each, drawn: a cable of `between` joins each leaf to each of two spines.
+// A drawn fabric: two leaves with two nodes each, and two spines. A cable of bandwidth `between`
+// joins each leaf to each spine.
 inline Cluster drawn_cluster(BytesPerSecond between) {
   Cluster cluster = fat_tree_cluster(4, 1, 1);
   cluster.inter.kind = InterNodeKind::graph;

@@ -1,13 +1,15 @@
-// What a stage's parameters take on the wire in one step (handbook §9), nothing overlapped.
+// Time that the communication of data parallelism takes for one stage in one step (handbook §9),
+// with nothing overlapped.
 #pragma once
 
 #include "model/cost/sharding/data_parallel.h"
 
 namespace trainyard {
 
-// ZeRO 3 gathers weights for both passes of every micro-batch and reduces its gradients, stage 2
-// reduces those of every one, the others once a step. Of the two copies of the layers that DualPipe
-// holds a micro-batch meets one.
+// Adds up the collectives of a step. ZeRO 3 gathers the weights twice per micro-batch (forward and
+// backward) and reduces the gradients once per micro-batch. Stage 2 reduces the gradients once per
+// micro-batch, stages 0 and 1 once per step. DualPipe holds two copies of the layers, and a
+// micro-batch passes only one of them, so each copy sees half of the micro-batches.
 inline Seconds data_parallel_traffic(const PreparedJob& job, const Plan& plan,
                                      const PlanLinks& links, const StageParameters& stage) {
   const ParameterTraffic once = parameter_traffic(job, plan, links, stage);

@@ -14,7 +14,7 @@ PreparedJob gpt3_on_a100(int nodes = 8, std::int64_t global_batch = 64);
 // Llama-3.1-8B in bf16 with flash attention on one node of H100.
 PreparedJob llama_8b_on_h100(int nodes = 1, std::int64_t global_batch = 64);
 
-// The legal plan of a request; the test fails where it is refused.
+// The legal plan that `request` asks for; fails the test if make_plan refuses it.
 Plan legal_plan(const PreparedJob& job, const PlanRequest& request);
 
 }  // namespace trainyard

@@ -28,13 +28,13 @@ struct PlanQuestion {
   }
 
   Expected<Plan> answer() const { return make_plan(request, model, cluster, training); }
-  // "/plan/key: message" of a refusal, "legal" where there is none.
+  // "legal", or the refusal as "/plan/key: message".
   std::string refusal() const {
     const auto plan = answer();
     return plan ? "legal" : plan.error().where + ": " + plan.error().message;
   }
 
-  // 16 experts of width 2,048 in every layer, two of them a token.
+  // Gives every layer 16 experts of width 2,048, of which each token passes two.
   void make_experts() {
     model.experts = 16;
     model.experts_per_token = 2;

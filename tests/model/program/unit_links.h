@@ -1,4 +1,5 @@
-// Rings without latency at one byte a second: the time of a collective is the bytes on the wire.
+// Rings without latency at one byte per second: the time of a collective in seconds is the number
+// of bytes that each rank sends.
 #pragma once
 
 #include "model/cost/messages/traffic.h"

@@ -9,9 +9,11 @@ namespace {
 
 std::size_t to_size(int index) { return static_cast<std::size_t>(index); }
 
-// What a layer that is repeated adds to the activations in flight, the first `again` of each chunk
-// being repeated: of the smallest chunk those behind them are gone, less their inputs. Handbook §7:
-// a peak is the maximum over time.
+// The activations that one layer adds, while it is recomputed in full, to those counted as in
+// flight. The backward pass goes from the last layer of a chunk to the first, and the first `again`
+// layers are recomputed. So by then the layers behind them have freed what they kept beyond their
+// inputs; the smallest chunk has the fewest of these layers. Handbook §7: a peak is the maximum
+// over time.
 double beside_kept(const AllocatedStage& stage, double repeated, double spared, int count,
                    int again) {
   if (stage.chunks == 0) return repeated;
@@ -20,7 +22,8 @@ double beside_kept(const AllocatedStage& stage, double repeated, double spared, 
   return std::max(0.0, repeated - std::max(0, *std::ranges::min_element(left)) * spared);
 }
 
-// What ZeRO-3 has of a layer at work, with what it has of the one before where that is beside it.
+// Bytes that ZeRO-3 has gathered while layer i is at work, including the share of the layer in
+// front of it where both are gathered at once.
 double gathered_at(const AllocationProblem& problem, int i, bool has_neighbour) {
   const AllocatedLayer& layer = problem.layers[to_size(i)];
   if (!has_neighbour) return layer.gathered.value();
@@ -60,8 +63,8 @@ double stage_time(const AllocationProblem& problem, int j, int first, int end, R
   const double ended = mode == RecomputeMode::selective ? 0 : (1 - share) * gone;
   const bool full = mode == RecomputeMode::full;
   const double beside = full ? beside_kept(stage, largest, spared, count, again) : 0;
-  // The last layer of a backward pass that is the first half of two has of all the others beside it
-  // what the second half reads.
+  // With a split backward pass, while the last layer runs its first half, all other layers still
+  // hold what their second halves read.
   const double waiting = repeated * (stage.between_halves - stage.at_work);
   const double peak =
       held + kept * stage.in_flight - ended * stage.past_input_gradient + gathered + waiting +

@@ -1,5 +1,5 @@
-// Every allocation of layers to stages with every recomputation: the other road to what the dynamic
-// programme finds.
+// Tries every allocation of layers to stages with every recomputation: a second computation of what
+// the dynamic programme of planner/layers/allocation.h finds.
 #pragma once
 
 #include <limits>
@@ -11,15 +11,16 @@ namespace trainyard {
 
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Time of stage `j` with layers first … end − 1 under one policy; infinite where it does not fit.
-// `again`: layers that are recomputed in full, 0 … all.
+// Seconds that stage `j` takes for one micro-batch with layers first … end − 1 under one
+// recomputation policy; infinite if the stage does not fit in memory. `again` is how many of its
+// layers are recomputed in full, 0 … all.
 double stage_time(const AllocationProblem& problem, int j, int first, int end, RecomputeMode mode,
                   int again);
 
-// Under every policy that the problem has.
+// The stage's times under all policies that the problem allows.
 std::vector<double> all_times(const AllocationProblem& problem, int j, int first, int end);
 
-// The least step; infinite where no allocation fits.
+// The shortest step in seconds; infinite if no allocation fits.
 double brute_force(const AllocationProblem& problem);
 
 }  // namespace trainyard

@@ -1,4 +1,4 @@
-// Files of other tools as tests write them.
+// Files of other tools, made from a text.
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
-// Random legal plans for round trips: the question is drawn field by field, and make_plan decides.
+// Random legal plans for round trips: a request is drawn field by field, and make_plan says whether
+// it is legal.
 #pragma once
 
 #include <functional>
@@ -23,16 +24,16 @@ class Draw {
   std::mt19937 random_;
 };
 
-// A scenario on DGX H100 nodes with a network of the catalog.
+// A scenario of a network of the catalog on `nodes` nodes of kind `node`.
 Scenario scenario_of(const std::string& model, const std::string& stack, int nodes,
                      int global_batch = 256, const std::string& node = "dgx-h100-80gb");
 
-// Draws until `count` plans are legal and `expressible` calls them so.
+// Draws requests until `count` of them give a plan that is legal and that `expressible` accepts.
 std::vector<Plan> random_plans(const Scenario& scenario, int count,
                                const std::function<void(Draw&, PlanRequest&)>& vary,
                                const std::function<bool(const Plan&)>& expressible);
 
-// Every key of a plan as its document writes it.
+// All keys of a plan, as its document writes them.
 std::string text_of_plan(const Plan& plan);
 
 }  // namespace trainyard

@@ -1,6 +1,6 @@
-// A run whose life can be worked out by hand: 1000 s of work, a synchronous checkpoint of 10 s
-// every 100 s, eight nodes of eight devices, nothing that fails; a restart takes 15 s, 4 of them to
-// load.
+// A run whose life can be computed by hand: 1000 s of work on eight nodes of eight devices, with a
+// synchronous checkpoint of 10 s every 100 s, and without failures unless a test adds them. A
+// restart takes 15 s, of which loading takes 4 s.
 #pragma once
 
 #include "simulator/life/settings.h"

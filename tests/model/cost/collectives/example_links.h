@@ -1,4 +1,5 @@
-// Links written down rather than derived, for closed forms with numbers of their own.
+// Links of a group written down directly instead of derived from a cluster, so that closed forms
+// can be computed by hand.
 #pragma once
 
 #include "model/cluster/group.h"
@@ -6,7 +7,7 @@
 
 namespace trainyard {
 
-// n ranks on one switch.
+// n ranks on one switch with bandwidth `inside` each.
 inline GroupLinks one_domain(int n, BytesPerSecond inside, Seconds latency) {
   GroupLinks links;
   links.size = links.ranks_per_domain = n;
@@ -15,7 +16,7 @@ inline GroupLinks one_domain(int n, BytesPerSecond inside, Seconds latency) {
   return links;
 }
 
-// r ranks in each of m domains; `across` is each member's share of its domain's NICs.
+// m domains with r ranks each; `across` is each rank's share of its domain's NICs.
 inline GroupLinks over_domains(int r, int m, BytesPerSecond across, Seconds latency) {
   GroupLinks links = one_domain(r, BytesPerSecond(450e9), Seconds(3e-6));
   links.size = r * m;

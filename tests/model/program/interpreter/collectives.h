@@ -1,4 +1,4 @@
-// What collectives do to the values of all their members.
+// What a collective does to the values of all its members.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace trainyard::interpreter {
 
-// `members[i]`: operands of the i-th member of the group.
+// `members[i]` holds the operands of the i-th member of the group.
 void take_part(const Operation& operation, const std::vector<Operands<double>>& members);
 
 }  // namespace trainyard::interpreter

@@ -1,6 +1,6 @@
-// A plain interpreter of programs: one process, all ranks in turn, double precision. It obeys
-// nothing but the program's own dependencies (model/program/operation.h), in any order that they
-// allow: with another seed ready operations run in another order, and the result may not change.
+// A plain interpreter of programs for tests: one process runs all ranks in turn, in double
+// precision. It obeys only the dependencies of the program (model/program/operation.h). With
+// another seed, operations that are ready run in another order, and the result must not change.
 #pragma once
 
 #include <map>
@@ -14,10 +14,11 @@
 
 namespace trainyard::interpreter {
 
-// The numbers of all weights, or of their gradients, in the unsharded network, by row and column.
+// Every element of the weights, or of their gradients, by its row and column in the unsharded
+// network.
 using Elements = std::map<TensorName, std::map<std::pair<std::int64_t, std::int64_t>, double>>;
 
-// One element of a weight that is looked at more closely: moved by `by`.
+// A change of one element of a weight by `by`, for finite differences.
 struct Nudge {
   std::string_view weight;
   int layer = -1;
@@ -26,16 +27,16 @@ struct Nudge {
 };
 
 struct Outcome {
-  std::string stuck;  // what waits for ever; empty: the step ended
+  std::string stuck;  // an operation that waits for ever; empty if the step ended
   double loss = 0;
-  // As the optimizer finds them. Ranks that hold the same element must agree: `disagreement` is
-  // the largest difference among them.
+  // The gradients as the optimizer reads them. Ranks that hold the same element must agree:
+  // `disagreement` is the largest difference among them.
   Elements gradients;
   Elements weights;  // after the step
   double disagreement = 0;
 };
 
-// `seed` 0: in the order of the program.
+// Runs one step. With `seed` 0, operations that are ready run in the program's order.
 Outcome run(const Setting& setting, const Program& program, std::uint64_t seed = 0,
             const Nudge& nudge = {});
 

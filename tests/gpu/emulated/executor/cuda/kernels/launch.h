@@ -1,5 +1,6 @@
-// In the place of executor/cuda/kernels/launch.h where kernels run on the host: the same names, by
-// tests/gpu/emulated/block.h. Blocks are smaller, so that a test of a whole plan stays short.
+// Replaces executor/cuda/kernels/launch.h where kernels run on the host: it defines the same names
+// with tests/gpu/emulated/block.h. Blocks are smaller than on a device, so that a test of a whole
+// plan stays short.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -19,7 +20,7 @@
 
 namespace trainyard {
 
-inline constexpr int kBlock = 64;  // threads
+inline constexpr int kBlock = 64;  // threads per block
 
 inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
 inline float __uint_as_float(unsigned bits) {  // NOLINT(bugprone-reserved-identifier)
@@ -27,7 +28,8 @@ inline float __uint_as_float(unsigned bits) {  // NOLINT(bugprone-reserved-ident
   std::memcpy(&number, &bits, sizeof(number));
   return number;
 }
-// Byte k of the result is that which nibble k of `which` names: 0 … 3 of a, 4 … 7 of b.
+// Byte k of the result is the byte that nibble k of `which` selects: 0 … 3 are the bytes of a, 4 …
+// 7 those of b.
 // NOLINTNEXTLINE(bugprone-reserved-identifier)
 inline unsigned __byte_perm(unsigned a, unsigned b, unsigned which) {
   unsigned result = 0;
@@ -51,7 +53,7 @@ inline void sincospif(float x, float* sine, float* cosine) {
 inline float exponential(float x) { return std::exp(x); }
 inline float quotient(float a, float b) { return a / b; }
 
-inline void meet(unsigned, int) { __syncthreads(); }  // teams meet equally often
+inline void meet(unsigned, int) { __syncthreads(); }  // all teams of a block meet equally often
 template <bool kCached>
 void begin_copy(uint4* to, const void* from) {
   std::memcpy(to, from, sizeof(*to));
@@ -65,7 +67,7 @@ void start(const Queue& queue, const char*, void (*kernel)(P...), dim3 blocks, i
   run_emulated(blocks, threads, shared, [&] { kernel(arguments...); });
 }
 
-inline std::size_t most_shared_memory(const Queue&) { return 227 * 1024; }  // as an H100
+inline std::size_t most_shared_memory(const Queue&) { return 227 * 1024; }  // bytes, as on an H100
 inline unsigned char* shared_memory() { return emulated_shared_memory(); }
 
 inline void load_matrices(unsigned (&to)[4], const void* row) {
