@@ -28,7 +28,7 @@ TEST(FirstException, IsTheFirstOfAll) {
   EXPECT_THROW(failed.rethrow(), std::invalid_argument);
 }
 
-// As std::jthread does where the system has no thread left.
+// Throws as std::jthread does when the system has no thread left.
 struct NoThreads {
   template <typename Work>
   void emplace_back(const Work& /*work*/) {

@@ -9,7 +9,7 @@
 namespace trainyard {
 namespace {
 
-// 0.1·x + 0.2·y at the knots: a plane, which multilinear interpolation keeps exactly.
+// The plane 0.1·x + 0.2·y at the knots, which multilinear interpolation reproduces exactly.
 ResidualGrid plane() {
   ResidualGrid grid{{{0, 2, 3}, {-1, 1}}, {}};
   for (const double x : grid.knots[0]) {
@@ -28,7 +28,7 @@ TEST(ResidualGrid, IsStraightBetweenItsKnots) {
   EXPECT_NEAR(at(plane(), 2.7, 0.3), 0.27 + 0.06, 1e-15);
 }
 
-// Knots that grow wider: the cell is not where even spacing has it.
+// Knots that grow wider, so that the cell is not where even spacing would place it.
 TEST(ResidualGrid, FindsTheCellOfUnevenKnots) {
   const ResidualGrid grid{{{0, 1, 2, 3, 100, 1000}}, {0, 1, 2, 3, 100, 1000}};
   for (const double x : {0.0, 0.5, 1.0, 2.5, 3.0, 42.0, 100.0, 500.0, 1000.0}) {
@@ -56,7 +56,7 @@ TEST(ResidualGrid, GivesWeightsThatSumToOne) {
   EXPECT_NEAR(sum, 1, 1e-15);
 }
 
-// The weights are what fits are made of: a second way to the same value.
+// Fits use the weights of the corners; their weighted sum is a second way to the same value.
 TEST(ResidualGrid, IsTheWeightedSumOfItsCorners) {
   ResidualGrid grid{{{0, 1, 3}, {-1, 1}, {2, 5, 6, 9}, {0, 2}}, {}};
   for (std::size_t i = 0; i < grid_size(grid.knots); ++i) {

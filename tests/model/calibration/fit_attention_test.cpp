@@ -22,8 +22,8 @@ Device known_attention() {
   return device;
 }
 
-// Context phases on a lattice of sequence, batch and heads, as `device` takes them; `scale` of
-// them.
+// Prefill attention over a grid of sequence lengths, batches and heads: the times that `device`
+// predicts, multiplied by `scale`.
 std::vector<AttentionSample> samples_of(const Device& device, double scale = 1) {
   std::vector<AttentionSample> samples;
   for (const double sequence : {64, 256, 512, 1024, 2048, 3072, 4096, 8192, 16384}) {
@@ -56,7 +56,7 @@ TEST(AttentionFit, RecoversTheRateOfSyntheticKernels) {
   }
 }
 
-// What a table has no rows of stays what it was.
+// A head dimension or window that the table has no rows of keeps its rates.
 TEST(AttentionFit, KeepsTheHeadDimensionsAndWindowsItHasNoRowsOf) {
   Device device = example_h100();
   AttentionRates rates = known_attention().rates.attention.front();

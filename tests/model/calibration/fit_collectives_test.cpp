@@ -16,13 +16,14 @@ using namespace literals;
 
 double reduced(CollectiveOperation operation) { return operation == all_reduce ? 2 : 1; }
 
-// A ring at 300 GB/s whose steps take 1 µs beside 4 µs once.
+// Seconds of a ring at 300 GB/s: 4 µs once, and 1 µs per step.
 double ring(CollectiveOperation operation, int gpus, double bytes) {
   const double steps = reduced(operation) * (gpus - 1);
   return 4e-6 + steps * 1e-6 + steps / gpus * bytes / 300e9;
 }
 
-// The ring, but `in_switch` all-reduces of eight have twice the ring's rate.
+// Curves of that ring. With `in_switch`, all-reduces of eight devices run in the switch, at about
+// twice the ring's rate.
 std::vector<CollectiveSample> curves(bool in_switch) {
   std::vector<CollectiveSample> samples;
   for (const auto operation : {all_reduce, all_gather, reduce_scatter}) {
@@ -55,7 +56,8 @@ TEST(CollectiveFit, RecoversTheCurvesThatItWasGiven) {
   }
 }
 
-// 2 and 8 measured, any other number by the ring that both are: steps and (n−1)/n.
+// Only 2 and 8 devices were measured. Times of other numbers follow from the ring's n−1 steps and
+// (n−1)/n of the bytes.
 TEST(CollectiveFit, ExtendsToNumbersOfDevicesThatWereNotMeasured) {
   const Device device = fitted(curves(false));
   for (const auto operation : {all_reduce, all_gather, reduce_scatter}) {
@@ -77,7 +79,8 @@ TEST(CollectiveFit, ExtendsBeyondAnNvlinkDomainOfEight) {
   }
 }
 
-// Among four NCCL runs the ring, which all-gather and reduce-scatter show, though eight are faster.
+// Among four devices NCCL runs the ring, which all-gather and reduce-scatter show, although eight
+// devices reduce faster in the switch.
 TEST(CollectiveFit, DoesNotReduceInTheSwitchAmongFour) {
   const Device device = fitted(curves(true));
   for (const double bytes : {1e7, 1e8, 1e9}) {
@@ -86,7 +89,8 @@ TEST(CollectiveFit, DoesNotReduceInTheSwitchAmongFour) {
   }
 }
 
-// Eight go over a path a twentieth as fast: four follow the two.
+// Eight devices communicate over a path that is a twentieth as fast. Four devices follow the curve
+// of two.
 TEST(CollectiveFit, KeepsFourOnTheNearSideOfASlowPath) {
   std::vector<CollectiveSample> samples = curves(false);
   for (CollectiveSample& sample : samples) {
@@ -115,7 +119,8 @@ TEST(CollectiveFit, NeverFallsWithTheSizeHoweverNoisyTheRows) {
   }
 }
 
-// At either end of a curve too: its other rows are met as well as without the wild one.
+// A row that is far off does not move the fit, even at either end of a curve: the other rows are
+// met as well as without it.
 TEST(CollectiveFit, IsNotMovedByOneWildRow) {
   const std::vector<CollectiveSample> samples = curves(false);
   for (const std::size_t wild : {0U, 1U, 10U, 21U}) {
@@ -141,7 +146,7 @@ TEST(CollectiveFit, ReplacesOnlyTheOperationsThatWereMeasured) {
   EXPECT_EQ(std::ranges::count(device.collectives, all_to_all, &CollectiveCurve::operation), 1);
 }
 
-// One run of nccl-tests is of one number of devices.
+// One run of nccl-tests measures one number of devices, so the other groups keep their curves.
 TEST(CollectiveFit, KeepsTheGroupsThatWereNotMeasured) {
   Device device = fitted(curves(false));
   const auto time_of_two = [&device] {
@@ -157,8 +162,8 @@ TEST(CollectiveFit, KeepsTheGroupsThatWereNotMeasured) {
   EXPECT_NEAR(collective_sample_time(device, measured) / measured.time, 1, 0.05);
 }
 
-// A published `all_reduce_perf -b 8 -e 1G -f 2 -g 4` on four H100 SXM, NCCL 2.26: another machine
-// than the tables', whose curves at 2 and 8 GPUs are these (a few sizes of each).
+// A published `all_reduce_perf -b 8 -e 1G -f 2 -g 4` on four H100 SXM with NCCL 2.26. The rows
+// below are a few sizes of the tables' curves at 2 and 8 GPUs, which come from another machine.
 TEST(CollectiveFit, MeetsAPublishedCurveOfFourH100) {
   struct Row {
     double mib, reduce2, reduce8, gather2, gather8, scatter2, scatter8;

@@ -22,7 +22,7 @@ Device known_experts() {
   return device;
 }
 
-// `spoilt` in 23 rows take three times as long, as with a badly chosen kernel.
+// The first `spoilt` of every 23 rows take three times as long, as if a bad kernel had been chosen.
 std::vector<ExpertSample> expert_samples(const Device& device, std::size_t spoilt) {
   std::vector<ExpertSample> samples;
   for (const double skew : {0.0, 1.01, 1.2}) {

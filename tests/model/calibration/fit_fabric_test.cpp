@@ -25,7 +25,8 @@ FabricProblem with(double efficiency, double latency) {
   return fabric;
 }
 
-// What a fabric would have measured: all-reduces from `least` bytes on, a fourfold step each.
+// The times that the fabric predicts for all-reduces: `sizes` messages, the first of `least` bytes,
+// each four times as large as the one before.
 std::vector<FabricSample> measured(const FabricProblem& fabric, int nodes, double least,
                                    int sizes) {
   std::vector<FabricSample> samples;
@@ -56,7 +57,7 @@ TEST(FitFabric, TellsTwoProtocolsApart) {
   EXPECT_NEAR(inter->small_share, 0.1, 0.005);
 }
 
-// The formulas know what more nodes cost: a fit on two speaks of sixteen.
+// The formulas contain the number of nodes, so a fit on two nodes predicts sixteen.
 TEST(FitFabric, SpeaksOfNumbersOfNodesThatItDidNotSee) {
   const FabricProblem truth = with(0.7, 15e-6);
   FabricProblem fitted = problem();
@@ -66,8 +67,9 @@ TEST(FitFabric, SpeaksOfNumbersOfNodesThatItDidNotSee) {
   }
 }
 
-// A ring of 16 on NICs of 200 GB/s a node: 2·(15·S/16/B + 14·α_i + α_x), one way out of the first
-// node (NCCL, src/graph/tuning.cc: of its steps those between nodes have their latency).
+// A ring of 16 ranks on two nodes whose NICs give 200 GB/s per node. Expected: 2·(15·S/16/B +
+// 14·α_i + α_x), because one of the ring's steps leaves the first node (NCCL, src/graph/tuning.cc:
+// of the steps, those between nodes have the latency of the network).
 TEST(FitFabric, PricesTheAlgorithmThatRan) {
   FabricProblem ring = with(1, 10e-6);
   ring.algorithm = "ring";

@@ -14,7 +14,7 @@ namespace {
 constexpr std::array<double, 8> kRows = {64, 257, 512, 1025, 2048, 4096, 8192, 16384};
 constexpr std::array<double, 8> kSides = {256, 768, 1536, 2048, 4096, 5120, 8192, 16384};
 
-// What `device` would measure over a grid of shapes.
+// The times that `device` predicts over a grid of GEMM shapes.
 std::vector<GemmSample> measured_on(const Device& device, Dtype dtype, bool with_cast = true) {
   std::vector<GemmSample> samples;
   for (const double m : kRows) {
@@ -62,8 +62,8 @@ TEST(FitGemm, FindsTheRatesThatMadeTheRows) {
   EXPECT_LT(mean_error(fitted, samples), 0.01);
 }
 
-// The first table of a user: large products, a tenth slower than the device's and with 3 % noise.
-// Of small ones it says nothing.
+// A user's first table has only large products, a tenth slower than the device's and with 3 %
+// noise. It must not change the times of small products.
 TEST(FitGemm, KeepsWhatTheRowsDoNotDetermine) {
   Device truth = example_h100();
   truth.rates.sustained_clock = 1;
@@ -85,8 +85,8 @@ TEST(FitGemm, KeepsWhatTheRowsDoNotDetermine) {
   EXPECT_LT(mean_error(fitted, small_or_large(false)), 0.12);
 }
 
-// A smooth effect that the tile model does not know: ±10 % with log₂ n. The residual must find it
-// on shapes that it did not see, halfway between those that it did.
+// The times have a smooth effect that the tile model does not know: ±10 % with log₂ n. The fitted
+// residual must predict it for shapes halfway between those that it was fitted to.
 TEST(FitGemm, CorrectsWhatTheTileModelMissesBetweenItsShapes) {
   Device device = example_h100();
   device.rates.sustained_clock = 1;
@@ -121,14 +121,14 @@ TEST(FitGemm, TakesTheCastOfFp8ApartFromTheGemm) {
   EXPECT_NEAR(forward_time(fitted, Dtype::fp8, shape) / forward_time(device, Dtype::fp8, shape), 1,
               0.02);
   EXPECT_NEAR(fitted.rates.of(Dtype::fp8).cast_bytes, 7, 1);
-  // What a document shows of them is four digits.
+  // A document shows four digits of these figures.
   for (const Seconds time :
        {fitted.rates.of(Dtype::fp8).overhead, fitted.rates.of(Dtype::fp8).cast_overhead}) {
     EXPECT_EQ(time.value(), four_digits(time.value()));
   }
 }
 
-// What was measured without a cast loses none to it.
+// If the rows in fp8 were measured without a cast, the fit subtracts no time for one.
 TEST(FitGemm, TakesNoCastApartWhereRowsInFp8HaveNone) {
   Device truth = example_h100();
   truth.rates.sustained_clock = 1;
@@ -167,8 +167,8 @@ TEST(FitGemm, SaysOfWhichDtypeThereAreTooFewRows) {
             "found 1 row in bf16; allowed: 60 or more of a dtype");
 }
 
-// The correction of a GEMM: a factor of e^0.1 inside the grid, none for shapes far away, where no
-// row speaks.
+// A residual multiplies the time of a GEMM: by e^0.1 inside its grid, by 1 far away from it, where
+// no measured row supports a correction.
 TEST(GemmResidual, CorrectsOnlyShapesNearItsGrid) {
   Device device = example_a100();
   const auto corrected = [&](const GemmShape& shape) {

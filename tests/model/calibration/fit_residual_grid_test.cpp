@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kSide = 40;
 
-// A smooth field over [0, 8]², sampled on a lattice; `spike`: what every 17th row has on top.
+// A smooth field over [0, 8]², sampled on a lattice. `spike` is added to every 17th sample.
 double field(double x, double y) { return 0.1 * std::sin(x / 2) - 0.02 * y; }
 
 ResidualSamples lattice(double spike) {
@@ -40,7 +40,8 @@ double largest_error(const ResidualGrid& grid) {
   return largest;
 }
 
-// Between knots a line misses the sine by at most its curvature's share, 0.1/4 · 1²/8 = 0.003.
+// Linear interpolation between knots one apart misses the sine by at most max|f''|/8 = 0.1/4 · 1²/8
+// = 0.003.
 TEST(ResidualGridFit, RecoversASmoothField) { EXPECT_LT(largest_error(fitted(0)), 0.006); }
 
 TEST(ResidualGridFit, IsHardlyMovedByRowsThatAreFarOff) {
@@ -56,8 +57,8 @@ TEST(ResidualGridFit, LeavesNothingWhereThereAreNoData) {
 
 TEST(ResidualGridFit, GivesTheSameGridEveryTime) { EXPECT_EQ(fitted(0.5), fitted(0.5)); }
 
-// Three rows of one shape at 0, 0 and ln 4: the error relative to the measured time prefers the
-// faster ones more than the logarithm does.
+// Three rows of one shape, with residuals 0, 0 and ln 4. Minimising errors relative to the measured
+// time gives the faster rows more weight than minimising errors of the logarithm does.
 TEST(ResidualGridFit, LeansToFasterRowsForErrorsRelativeToTheMeasured) {
   const ResidualSamples rows{{0, 0, 0}, {0, 0, std::log(4.0)}};
   ResidualFitOptions options{.smoothness = {0}, .ridge = 1e-9, .loss_scale = 10};

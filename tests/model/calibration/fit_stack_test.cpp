@@ -12,7 +12,7 @@
 namespace trainyard {
 namespace {
 
-// A run of Llama-3.1-8B that takes `factor` times what its stack would.
+// A run of Llama-3.1-8B whose measured step is `factor` times the step that `stack` predicts.
 MeasuredRun run_of(const std::string& source, const Stack& stack, int micro_batch, int tensor,
                    double factor = 1) {
   PreparedJob job = llama_8b_on_h100();
@@ -51,7 +51,7 @@ double prior(std::string_view name) {
 
 TEST(FitStack, ReproducesTheRunsThatAStackMade) {
   const StackFit fit = fit_stack(runs_of("a", slow_stack()));
-  // The priors pull, by less than the noise of 3 % that the fit expects of published runs.
+  // The priors move the fit by less than the noise of 3 % that it expects of published runs.
   for (const double error : fit.errors) EXPECT_NEAR(error, 0, 0.02);
   EXPECT_GT(fitted(fit, "memory_traffic"), 1.6);
 }
@@ -118,8 +118,9 @@ TEST(LeaveOneSourceOut, GivesAStackWithoutRunsWhatItsRelativesHave) {
   EXPECT_NEAR(held.predicted / held.measured, 1, 0.02);
 }
 
-// The kernel that adds gradients in the GEMM came to Megatron-LM between 2021 and 2022; with a
-// flash kernel it tells Megatron-Core from the stacks over PyTorch's autograd.
+// Megatron-LM got the kernel that accumulates gradients in the GEMM between 2021 and 2022, so there
+// it only marks a release. Among stacks with a flash kernel it tells Megatron-Core from those over
+// PyTorch's autograd.
 TEST(LeaveOneSourceOut, TakesFusedGradientsForAnotherGenerationUnderFlashAttentionOnly) {
   const auto held = [](bool flash) {
     Stack fused = slow_stack();

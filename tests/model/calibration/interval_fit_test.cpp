@@ -13,12 +13,12 @@ namespace {
 
 constexpr double kPrecision = 1e-12;
 
-// Published runs, and what was predicted of them without their source.
+// Published runs, and the predictions of them that were fitted without their own source.
 struct Published {
   std::vector<MeasuredRun> runs;
   std::vector<HeldOutPrediction> predictions;
 
-  // A run that took e^distance times what was predicted.
+  // Adds a run that took e^distance times its prediction.
   MeasuredRun& add(const std::string& source, const std::string& stack, double distance) {
     PreparedJob job = llama_8b_on_h100();
     job.job.training.stack.name = stack;
@@ -29,7 +29,8 @@ struct Published {
   }
 };
 
-// Sources a and b ran stack x; c alone ran y: its prediction left the runs by kUnseenStack.
+// Sources a and b ran stack x; only c ran y. So no other source had c's stack when c was predicted,
+// and its error is kUnseenStack times 0.5.
 Published three_sources() {
   Published published;
   published.add("a", "x", -0.1);
@@ -47,9 +48,10 @@ TEST(WeightedQuantile, IsTheSmallestValueThatTheShareDoesNotExceed) {
   EXPECT_EQ(weighted_quantile(values, weights, 0.76), 3);
 }
 
-// Of source a 1.3 stands once. Weights as x sees them: a 1/√3 each, b 0.2; sorted 0.9, 1, 1.2, 1.3
-// and summed over 3/√3 + 0.2 = 1.93: 0.30, 0.60, 0.70 and 1. So 10 % are reached at 0.9, 90 % at
-// 1.3. As y sees them: a 0.2/√3, b 1; over 1.35: 0.09, 0.17, 0.91 and 1, 10 % at 1, 90 % at 1.2.
+// Source a states 1.3 twice, which counts once. For x, each of a's three peaks weighs 1/√3 and b's
+// weighs 0.2. In the order 0.9, 1, 1.2, 1.3 the weights add up to 0.30, 0.60, 0.70 and 1 of 3/√3 +
+// 0.2 = 1.93, so 10 % are reached at 0.9 and 90 % at 1.3. For y, a's peaks weigh 0.2/√3 and b's
+// weighs 1: 0.09, 0.17, 0.91 and 1 of 1.35, so 10 % are reached at 1 and 90 % at 1.2.
 TEST(FitMemoryInterval, HasTheQuantilesOfUnlikePeaks) {
   const std::array peaks = {PeakResidual{"a", "x", 1.3}, PeakResidual{"a", "x", 0.9},
                             PeakResidual{"a", "x", 1.3}, PeakResidual{"a", "x", 1.0},
@@ -65,8 +67,8 @@ TEST(FitMemoryInterval, OfNoPeaksIsTheDefault) {
   EXPECT_EQ(fit_memory_interval({}, "x").high, Stack{}.memory_interval_high);
 }
 
-// x: sizes 0.1, 0.2, 0.5 with weights 1, 1, 0.2: 80 % of 2.2 is 1.76, reached at 0.2.
-// y: weights 0.2, 0.2, 1: 80 % of 1.4 is 1.12, reached at 0.5.
+// For x: sizes 0.1, 0.2, 0.5 with weights 1, 1, 0.2; 80 % of 2.2 is 1.76, reached at 0.2.
+// For y: weights 0.2, 0.2, 1; 80 % of 1.4 is 1.12, reached at 0.5.
 TEST(FitIntervals, WeighsRunsOfTheSameStackMore) {
   const Published published = three_sources();
   const auto fits = fit_intervals(published.runs, published.predictions);
@@ -78,7 +80,7 @@ TEST(FitIntervals, WeighsRunsOfTheSameStackMore) {
   EXPECT_EQ(fits[1].evidence.runs, 1);
 }
 
-// Weights 0.2 each: 80 % of 0.6 is 0.48, reached at the third.
+// All three runs weigh 0.2: 80 % of 0.6 is 0.48, reached at the third.
 TEST(FitIntervals, EndsWithStacksThatHaveNoRuns) {
   const Published published = three_sources();
   const IntervalFit other = fit_intervals(published.runs, published.predictions).back();
@@ -87,10 +89,10 @@ TEST(FitIntervals, EndsWithStacksThatHaveNoRuns) {
   EXPECT_EQ(other.evidence.runs, 0);
 }
 
-// Nine more runs of b at 0.3: each weighs 1/√10, together 3.2 against the 1 of a's one run. 80 % of
-// 1 + 3.16 + 0.2 = 4.36 is 3.49: 1 (a) + 0.32 (b, 0.2) + 9 · 0.32 (b, 0.3) reaches it at 0.3.
-// Were each run to weigh alike the same; were each source to, 80 % of 2.2 is 1.76, at 0.3 too; with
-// a at 0.4 the root makes the difference: 0.32 + 2.85 = 3.16 < 3.49, so the width is 0.4.
+// Source b has nine more runs at 0.3. Each of its ten runs weighs 1/√10 = 0.32, together 3.16, and
+// the one run of a weighs 1. 80 % of 1 + 3.16 + 0.2 = 4.36 is 3.49. With a at 0.4, the runs of b
+// reach 3.16 < 3.49, so the width is 0.4. If every run weighed the same, the runs of b would reach
+// 80 % alone, and the width would be 0.3.
 TEST(FitIntervals, WeighsASourceAsTheRootOfItsRuns) {
   Published published;
   published.add("a", "x", 0.4);
@@ -100,7 +102,7 @@ TEST(FitIntervals, WeighsASourceAsTheRootOfItsRuns) {
   EXPECT_NEAR(fit_intervals(published.runs, published.predictions)[0].width, 0.4, kPrecision);
 }
 
-// An expert run at 0.6 beside the dense width of 0.2.
+// A run with experts is off by 0.6, three times the width 0.2 of the dense runs.
 TEST(FitIntervals, GivesExpertsAFactorOfTheirOwn) {
   Published published = three_sources();
   EXPECT_EQ(fit_intervals(published.runs, published.predictions)[0].moe, Stack{}.interval_moe);
@@ -110,8 +112,8 @@ TEST(FitIntervals, GivesExpertsAFactorOfTheirOwn) {
   EXPECT_NEAR(fits[0].moe, 3, kPrecision);
 }
 
-// Without a: 0.2 weighs 1, 0.5 weighs 0.2; 80 % of 1.2 is 0.96, reached at 0.2.
-// Without c: 0.1 and 0.2 weigh 0.2 each; 80 % of 0.4 is 0.32, reached at 0.2; y is then unseen.
+// Without a: 0.2 weighs 1 and 0.5 weighs 0.2; 80 % of 1.2 is 0.96, reached at 0.2.
+// Without c: 0.1 and 0.2 weigh 0.2 each; 80 % of 0.4 is 0.32, reached at 0.2, and y is then unseen.
 TEST(HeldOutIntervals, ComeFromTheOtherSources) {
   const Published published = three_sources();
   const auto intervals = held_out_intervals(published.runs, published.predictions);
@@ -128,18 +130,18 @@ TEST(HeldOutIntervals, DoNotDependOnTheTimesOfTheirSource) {
   EXPECT_EQ(held_out_intervals(published.runs, published.predictions)[0].high, before);
 }
 
-// a ran on 8 devices, b on 16: a prediction of b from a is one doubling beyond it.
+// a ran on 8 devices and b on 16, so a prediction of b from a is one doubling beyond the evidence.
 TEST(HeldOutIntervals, WidenWhereTheOtherSourcesAreLeft) {
   Published published = three_sources();
   published.runs[1].plan.data_parallel *= 2;
   const auto intervals = held_out_intervals(published.runs, published.predictions);
-  // Without b: 0.1 weighs 1, 0.5 weighs 0.2; reached at 0.1.
+  // Without b: 0.1 weighs 1 and 0.5 weighs 0.2; 80 % is reached at 0.1.
   EXPECT_NEAR(std::log(intervals[1].high), 0.1 * (1 + kPerDoubling), kPrecision);
 }
 
-// b's device has twice the interval, so its 0.2 counts as 0.1, and c's as half of 0.5. x: sizes
-// 0.1, 0.1, 0.25 with weights 1, 1, 0.2: reached at 0.1. Held out, b has the width of the others,
-// 0.1, twice; so has c, whose stack is then unseen: weights 0.2 each, reached at 0.1.
+// The devices of b and c have twice the interval, so b's 0.2 counts as 0.1 and c's 0.5 as 0.25. For
+// x: sizes 0.1, 0.1, 0.25 with weights 1, 1, 0.2; 80 % is reached at 0.1. Held out, b has twice the
+// width 0.1 of the others. So has c, whose stack is then unseen: weights 0.2 each, reached at 0.1.
 TEST(HeldOutIntervals, WidenOnADeviceWhoseKernelsNobodyMeasured) {
   Published published = three_sources();
   for (const std::size_t run : {1U, 2U}) {

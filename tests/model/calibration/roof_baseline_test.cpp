@@ -16,7 +16,7 @@ RoofSample row(double measured, double ideal) {
   return {Seconds(measured * kMicro), Seconds(ideal * kMicro)};
 }
 
-// 5 µs and 0.8 of the roofs: the rows say so, but for one that is four times as long.
+// All rows take 5 µs plus their ideal time over 0.8, except one that takes four times as long.
 TEST(RoofBaseline, FindsTheLaunchAndTheFractionOfMostRows) {
   std::vector<RoofSample> rows;
   for (double ideal = 0.1; ideal < 2000; ideal *= 2) rows.push_back(row(5 + ideal / 0.8, ideal));
@@ -24,12 +24,13 @@ TEST(RoofBaseline, FindsTheLaunchAndTheFractionOfMostRows) {
   const RoofBaseline baseline = fit_roof_baseline(rows);
   EXPECT_NEAR(baseline.launch / Seconds(kMicro), 5, 1e-3);
   EXPECT_NEAR(1 / baseline.slowdown, 0.8, 1e-4);
-  // The one is predicted at a quarter of its time: 0.75 of fifteen rows.
+  // The spoilt row is predicted at a quarter of its time, an error of 0.75 in one of fifteen rows.
   ASSERT_EQ(rows.size(), 15U);
   EXPECT_NEAR(mean_error(baseline, rows), 0.75 / 15, 1e-5);
 }
 
-// Of 1 and 2 s at one ideal, the shorter: |p − 1| grows twice as fast as |p / 2 − 1| falls.
+// Two rows of the same ideal time measured 1 s and 2 s. The fit takes 1 s, because |p − 1| grows
+// twice as fast as |p/2 − 1| falls.
 TEST(RoofBaseline, IsTheShorterOfTwoTimesOfOneShape) {
   const std::array rows = {row(1e6, 1e6), row(2e6, 1e6)};
   const RoofBaseline baseline = fit_roof_baseline(rows);
@@ -49,7 +50,7 @@ TEST(RoofBaseline, MeetsASingleRow) {
   EXPECT_NEAR(mean_error(fit_roof_baseline(rows), rows), 0, 1e-9);
 }
 
-// The error is convex in both parameters: what no small step betters is the best there is.
+// The error is convex in both parameters, so a fit that no small step improves is the best.
 TEST(RoofBaseline, IsNotBetteredByAnySmallStep) {
   std::mt19937 random(7);
   std::uniform_real_distribution<double> octave(-2, 12), scatter(-0.7, 0.7);

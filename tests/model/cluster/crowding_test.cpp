@@ -1,5 +1,5 @@
-// What recursive and tree algorithms have between domains, counted by hand: who sends to whom over
-// the uplinks of leaves. 1 GB, NICs of 50 GB/s, α of 10 µs between nodes and 3 µs inside.
+// Recursive and tree algorithms between domains, with the messages on the uplinks of leaves counted
+// by hand. S = 1 GB, NICs of 50 GB/s, α of 10 µs between nodes and 3 µs inside them.
 #include "model/cluster/crowding.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,8 @@ double seconds(const Cluster& cluster, GroupShape shape, CollectiveOperation ope
       .value();
 }
 
-// Two leaves of two nodes with 200 GB/s between them; eight groups, one member on each node.
+// Two leaves of two nodes with 200 GB/s between the leaves. Eight groups with one member on each
+// node.
 struct TwoLeaves {
   Cluster cluster = fat_tree_cluster(4, 2, 4);
   double of(CollectiveOperation operation, std::string_view algorithm) const {
@@ -33,7 +34,8 @@ struct TwoLeaves {
 };
 
 TEST(Crowding, OfRecursiveAlgorithmsIsWhoeverCrossesTheLeaf) {
-  // To the next node one of two leaves the leaf, eight messages over 200 GB/s; to the second both.
+  // To the next node, one of the two nodes sends out of its leaf: eight messages over 200 GB/s. To
+  // the second next node, both do: sixteen messages.
   const TwoLeaves two;
   EXPECT_NEAR(two.of(all_reduce, "recursive-doubling"), 2 * kAcross + 1 / 25.0 + 1 / 12.5, 1e-12);
   const double halves = 0.25 / 25 + 0.5 / 12.5;
@@ -44,12 +46,14 @@ TEST(Crowding, OfRecursiveAlgorithmsIsWhoeverCrossesTheLeaf) {
 
 TEST(Crowding, OfTreesIsTheMessagesThatCrossTheLeaf) {
   const TwoLeaves two;
-  // Node 0 to 1 below the leaf; then 0 to 2 and 1 to 3, sixteen messages over 200 GB/s.
+  // Node 0 sends to 1 below its leaf. Then 0 sends to 2 and 1 to 3: sixteen messages over 200 GB/s.
   EXPECT_NEAR(two.of(broadcast, "binomial"), 2 * kAcross + 1 / 50.0 + 1 / 12.5, 1e-12);
-  // A half to the other leaf, a quarter to the neighbour, then a ring that crosses the leaf once.
+  // Half of the message goes to the other leaf and a quarter to the neighbour. Then a ring, whose
+  // messages cross to the other leaf once per step.
   EXPECT_NEAR(two.of(broadcast, "scatter-all-gather"),
               2 * kAcross + 0.5 / 25 + 0.25 / 50 + 3 * (kAcross + 0.25 / 25), 1e-12);
-  // Nodes 2 and 3 hand half a message each to the other leaf, 0 and 1 in the other tree.
+  // In one tree, nodes 2 and 3 each send half a message to the other leaf; in the other tree, 0 and
+  // 1 do.
   EXPECT_NEAR(two.of(all_reduce, "double-binary-tree"), 4 * kAcross + 2 * (1 + 524288e-9) / 25,
               1e-12);
 }
@@ -58,34 +62,37 @@ TEST(Crowding, OfSumsIsOneForEveryLeaf) {
   const TwoLeaves two;
   EXPECT_NEAR(two.of(all_reduce, "sharp"), 2 * kAcross + 1 / 25.0, 1e-12);
   EXPECT_NEAR(seconds(two.cluster, {16, 2}, all_reduce, "sharp"), 2 * kAcross + 1 / 12.5, 1e-12);
-  // One sum over 200 GB/s: what every member's NIC passes up holds it up.
+  // One sum crosses 200 GB/s, so the limit is the NIC by which every member sends up.
   EXPECT_NEAR(seconds(two.cluster, {1, 32}, all_reduce, "sharp"), 2 * kAcross + 1 / 50.0, 1e-12);
 }
 
 TEST(Crowding, OfFirstMembersIsTheLeafsInATreeAndOneRailsOnRails) {
-  // Eight members a node; inside, three rounds at 450 GB/s. Node 0 to 1, then 0 to 2 and 1 to 3.
+  // Eight members per node; inside, three rounds at 450 GB/s. Node 0 sends to 1; then 0 to 2 and 1
+  // to 3.
   const double inside = 3 * (kInside + 1 / 450.0) + 2 * kAcross;
-  // Two messages over the leaf's 200 GB/s: the NICs of 50 hold them up.
+  // Two messages over the leaf's 200 GB/s: the NICs of 50 GB/s limit them.
   EXPECT_NEAR(seconds(fat_tree_cluster(4, 2, 4), {1, 32}, broadcast, "binomial"),
               inside + 1 / 50.0 + 1 / 50.0, 1e-12);
-  // Two over the 25 GB/s of the one rail.
+  // Two messages over the 25 GB/s of the one rail.
   EXPECT_NEAR(seconds(rail_cluster(4, 2, 4), {1, 32}, broadcast, "binomial"),
               inside + 1 / 50.0 + 2 / 25.0, 1e-12);
 }
 
 TEST(Crowding, KnowsThreeNodesALeaf) {
-  // Two leaves of three nodes, 400 GB/s between them, eight groups: one of three crosses to the
-  // next node, two to the second, two to the fourth (0 to 4, 1 to 5; 2 comes to 0).
+  // Two leaves of three nodes with 400 GB/s between them, and eight groups. Of a leaf's three
+  // nodes, one sends out of it to the next node, two to the second next, and two to the fourth next
+  // (0 to 4, 1 to 5; 2 sends to 0).
   const Cluster cluster = fat_tree_cluster(6, 3, 3);
   EXPECT_NEAR(seconds(cluster, {8, 6}, all_reduce, "recursive-doubling"),
               3 * kAcross + 1 / 50.0 + 1 / 25.0 + 1 / 25.0, 1e-12);
-  // One, two and two sixths of the message.
+  // The three rounds carry one, two and two sixths of the message.
   EXPECT_NEAR(seconds(cluster, {8, 6}, all_gather, "recursive-doubling"),
               3 * kAcross + 1 / 300.0 + 2 / 150.0 + 2 / 150.0, 1e-12);
-  // 0 to 1; 0 to 2 and 1 to 3; 0 to 4 and 1 to 5.
+  // Node 0 sends to 1; then 0 to 2 and 1 to 3; then 0 to 4 and 1 to 5.
   EXPECT_NEAR(seconds(cluster, {8, 6}, broadcast, "binomial"),
               3 * kAcross + 1 / 50.0 + 1 / 50.0 + 1 / 25.0, 1e-12);
-  // Three blocks from 0 to 3, one from 0 to 2 and 3 to 5, one from 0 to 1 and 3 to 4.
+  // Node 0 sends three blocks to 3; then 0 to 2 and 3 to 5 send one block each, then 0 to 1 and 3
+  // to 4.
   const double ring = 5 * (kAcross + 1 / 300.0);
   EXPECT_NEAR(seconds(cluster, {8, 6}, broadcast, "scatter-all-gather"),
               3 * kAcross + 3 / 300.0 + 1 / 300.0 + 1 / 300.0 + ring, 1e-12);
@@ -152,17 +159,19 @@ TEST(Crowding, IsExactlyNoneWhereNicsDecide) {
 }
 
 TEST(Crowding, OfATorusIsWhoeverPassesALink) {
-  // Eight groups around four nodes, links of 40 GB/s: to the neighbour one hop, across two, half of
-  // it each way round: 8 and 8 messages a link.
+  // Eight groups around four nodes with links of 40 GB/s. To the neighbour it is one hop. To the
+  // second next it is two hops, with half of the messages each way round. A link carries 8 messages
+  // in both rounds.
   const Cluster torus = torus_cluster({4}, BytesPerSecond(40e9));
   EXPECT_NEAR(seconds(torus, {8, 4}, all_reduce, "recursive-doubling"),
               2 * kAcross + 8 / 40.0 + 8 / 40.0, 1e-12);
 }
 
 TEST(Crowding, DecidesWhichAlgorithmIsChosen) {
-  // Eight groups around eight nodes. In every of seven steps of a ring eight messages share a link
-  // of 40 GB/s: 70 us + 175 us a MB. Doubling: 8, 16 (two hops) and 16 (four hops, half of it each
-  // way round) messages of 1, 2 and 4 eighths: 30 us + 325 us a MB.
+  // Eight groups around eight nodes. In each of a ring's seven steps eight messages share a link of
+  // 40 GB/s: 70 µs + 175 µs per MB. The rounds of doubling put 8, 16 (two hops) and 16 (four hops,
+  // half of the messages each way round) messages of 1, 2 and 4 eighths on a link: 30 µs + 325 µs
+  // per MB.
   const GroupLinks links = group_links(tiers_of(torus_cluster({8}, BytesPerSecond(40e9))), {8, 8});
   EXPECT_NEAR(named_time("ring", all_gather, links, Bytes(1e6)).value(), 245e-6, 1e-12);
   EXPECT_NEAR(named_time("recursive-doubling", all_gather, links, Bytes(1e6)).value(), 355e-6,

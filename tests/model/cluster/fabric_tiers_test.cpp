@@ -1,5 +1,5 @@
-// The tiers against an independent road: the maximum flow (Boost's Edmonds–Karp) from all devices
-// of a subtree at once to all other devices, over the same graph.
+// Compares the tiers with a second computation: the maximum flow (Boost's Edmonds–Karp) over the
+// same graph, from all devices of a subtree at once to all other devices.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -66,7 +66,7 @@ TEST_P(FabricTiersOf, WayOutIsTheMaximumFlowOutOfTheSubtree) {
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     const Tier& tier = tiers.tiers[i];
     EXPECT_EQ(tier.ranks, ranks[i]);
-    // A subtree in the middle: first and last ones could be special.
+    // A subtree in the middle, because the first and the last could be special.
     const double flow = maximum_flow_out(graph, cluster.devices(), tier.ranks, 2 * tier.ranks);
     EXPECT_NEAR(tier.way_out.value() * tier.ranks, flow, 1e-6 * flow) << name << ", tier " << i;
   }
@@ -112,7 +112,7 @@ Cluster random_tree(std::mt19937& random) {
   return cluster;
 }
 
-// Bit for bit.
+// Equal bit for bit.
 TEST(FabricTiers, OfTreesAreThoseOfTheirGraph) {
   std::mt19937 random(7);
   int partial = 0;
@@ -126,15 +126,15 @@ TEST(FabricTiers, OfTreesAreThoseOfTheirGraph) {
   EXPECT_GT(partial, random_cases(1000) / 20) << "trees whose last row of leaves is not full";
 }
 
-// Their graph would have two thousand million vertices.
+// The graph of this cluster would have two thousand million vertices.
 TEST(FabricTiers, OfManyNodesAreThoseOfFew) {
   const Cluster many = rail_cluster(32 << 22, 32, 3), few = rail_cluster(64, 32, 3);
   expect_same(fabric_tiers(many), fabric_tiers(few, make_topology(few)), "2^27 nodes");
   EXPECT_EQ(fabric_tiers(many).devices, 1 << 30);
 }
 
-// A leaf for four nodes has uplinks for four, at a quarter of their 32 NICs' sum 400 GB/s, also
-// where only the ninth node hangs on it.
+// A leaf for four nodes has uplinks for four: a quarter of its 32 NICs' sum, 400 GB/s. This holds
+// even where only the ninth node hangs on it.
 TEST(FabricTiers, ALeafThatIsNotFullHasAllItsUplinks) {
   for (const Cluster& cluster : {fat_tree_cluster(9, 4, 4), rail_cluster(9, 4, 4)}) {
     EXPECT_NEAR(maximum_flow_out(make_topology(cluster), 72, 64, 72), 400e9, 1e-6 * 400e9);

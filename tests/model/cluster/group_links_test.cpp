@@ -54,12 +54,13 @@ TEST(GroupLinks, AMeshGivesAPairOneLinkAndAllEightTheirSum) {
 }
 
 TEST(GroupLinks, OversubscriptionSlowsAnAllToAllAtOnceAndARingOnlyWhenLeavesHoldOneMember) {
-  // Leaves of 4 nodes, uplinks a quarter of the NICs: a leaf's 4 nodes × 8 NICs have 8 NICs' worth
-  // of uplink, one a rail.
+  // Leaves of 4 nodes whose uplinks have a quarter of the NICs' bandwidth: a leaf with 4 nodes × 8
+  // NICs has uplinks worth 8 NICs, one per rail.
   const FabricTiers tiers = tiers_of(fat_tree_cluster(16, 4, 4));
   const GroupLinks data = group_links(tiers, {8, 16});  // 4 members a leaf
   EXPECT_DOUBLE_EQ(data.across.value(), kNic);          // the ring passes each leaf once
-  // 15/16 of a member's data leave its node at one NIC, 12/16 leave the leaf at a quarter.
+  // 15/16 of a member's data leave its node by one NIC; 12/16 leave the leaf at a quarter of its
+  // rate.
   EXPECT_DOUBLE_EQ(data.across_all_to_all.value(), kNic / 4 * 15 / 12);
   const GroupLinks pipeline = group_links(tiers, {32, 4});  // one member a leaf
   EXPECT_DOUBLE_EQ(pipeline.across.value(), kNic / 4);
@@ -74,14 +75,15 @@ double passing(const Cluster& cluster, GroupShape shape) {
   return group_links(tiers_of(cluster), shape).passing.value();
 }
 
-// Two members of a group in each of two nodes of eight, ranks 4 apart: the second ones send out.
+// Each group has two members in each of two nodes of eight, ranks 4 apart. The second member sends
+// out of the node.
 TEST(GroupLinks, OfMessagesThatArePassedOnADomainSendsOneForEachGroup) {
   Cluster one_nic = fat_tree_cluster(2, 2, 1);
   one_nic.inter.nics_per_node = 1;
-  EXPECT_DOUBLE_EQ(passing(one_nic, {4, 4}), kNic / 4);              // four groups' on one NIC
-  EXPECT_DOUBLE_EQ(passing(one_nic, {1, 16}), kNic);                 // one group's
-  EXPECT_DOUBLE_EQ(passing(four_nic_cluster(2), {4, 4}), kNic / 2);  // ranks 4 and 5 on one NIC
-  EXPECT_DOUBLE_EQ(passing(four_nic_cluster(2), {1, 16}), kNic);     // rank 7 alone on its own
+  EXPECT_DOUBLE_EQ(passing(one_nic, {4, 4}), kNic / 4);              // four groups share one NIC
+  EXPECT_DOUBLE_EQ(passing(one_nic, {1, 16}), kNic);                 // one group has it
+  EXPECT_DOUBLE_EQ(passing(four_nic_cluster(2), {4, 4}), kNic / 2);  // ranks 4 and 5 share a NIC
+  EXPECT_DOUBLE_EQ(passing(four_nic_cluster(2), {1, 16}), kNic);     // only rank 7 sends by its NIC
   EXPECT_DOUBLE_EQ(passing(fat_tree_cluster(2, 2, 1), {4, 4}), kNic);
 }
 
@@ -96,40 +98,44 @@ double ring_of(const Cluster& cluster, GroupShape shape) {
   return links.across.value() * links.ranks_per_domain;
 }
 
-// Threes over nodes of eight: of {6, 7, 8} rank 7 sends out of the first node, of {15, 16, 17} rank
-// 15 out of the second one, which rank 8 leaves too; all others stay inside.
+// Groups of three ranks over nodes of eight. Of {6, 7, 8}, rank 7 sends out of the first node. Of
+// {15, 16, 17}, rank 15 sends out of the second node, which rank 8 leaves too. All other groups
+// stay inside a node.
 TEST(GroupLinks, OfGroupsThatStraddleNodesHaveTheNicsThatTheirRanksSendBy) {
   const GroupShape threes{1, 3};
   EXPECT_DOUBLE_EQ(ring_of(nodes_with_nics(3, 4), threes), kNic);
   EXPECT_DOUBLE_EQ(ring_of(nodes_with_nics(3, 2), threes), kNic);
   EXPECT_DOUBLE_EQ(ring_of(nodes_with_nics(3, 1), threes), kNic / 2);
   EXPECT_DOUBLE_EQ(passing(nodes_with_nics(3, 1), threes), kNic / 2);
-  // Rank 8 sends two thirds by its NIC, as much as ranks 6 and 7 by theirs.
+  // Rank 8 sends two thirds of its data by its NIC, as much as ranks 6 and 7 together send by
+  // theirs.
   EXPECT_DOUBLE_EQ(group_links(tiers_of(nodes_with_nics(3, 4)), threes).across_all_to_all.value(),
                    kNic);
-  // Every third rank: three rings leave a node. Of four NICs the third one has half of that of
-  // ranks 1, 4 and 7, which arrives by two, and half of that of ranks 2 and 5; of two each has half
-  // of all rings.
+  // Groups of every third rank: three rings leave a node. With four NICs, the third NIC carries
+  // half of the ring of ranks 1, 4 and 7, which arrives by two NICs, and half of the ring of ranks
+  // 2 and 5. With two NICs, each carries half of all rings.
   EXPECT_DOUBLE_EQ(ring_of(nodes_with_nics(6, 4), {3, 16}), kNic);
   EXPECT_DOUBLE_EQ(ring_of(nodes_with_nics(6, 2), {3, 16}), kNic / 1.5);
   EXPECT_DOUBLE_EQ(ring_of(nodes_with_nics(6, 1), {3, 16}), kNic / 3);
 }
 
-// Twelve ranks: eight in a node and four in the next, which they share with four others.
+// A group of twelve ranks fills a node of eight and half of the next, which it shares with another
+// group.
 TEST(GroupLinks, OfTwelveOverNodesOfEightHaveHalfOfANodesNics) {
   EXPECT_DOUBLE_EQ(ring_of(nodes_with_nics(3, 8), {1, 12}), 4 * kNic);
   EXPECT_DOUBLE_EQ(ring_of(nodes_with_nics(3, 4), {1, 12}), 2 * kNic);
   EXPECT_DOUBLE_EQ(ring_of(nodes_with_nics(3, 1), {1, 12}), kNic / 2);
 }
 
-// Thirteen ranks: eight and five, a ring of as many lanes as the smaller part has NICs.
+// A group of thirteen ranks has eight in one node and five in the other. Its ring has as many lanes
+// as the smaller part has NICs.
 TEST(GroupLinks, OfARingThroughUnlikePartsHaveTheNicsOfTheSmallest) {
   EXPECT_DOUBLE_EQ(ring_of(nodes_with_nics(2, 8), {1, 13}), 5 * kNic);
-  // 41 trays: 56, 56 and 52 devices with a NIC each.
+  // 41 trays are three domains of 56, 56 and 52 devices with one NIC each.
   EXPECT_DOUBLE_EQ(ring_of(nvl72_cluster(41), {1, 164}), 52 * kNic);
 }
 
-// Of seven NICs ranks 6 and 7 share one; of ten ranks 3 and 7 have two.
+// With seven NICs, ranks 6 and 7 share one; with ten, ranks 3 and 7 have two each.
 TEST(GroupLinks, OfNicsThatAreDealtUnevenlyHaveTheFewest) {
   EXPECT_DOUBLE_EQ(ring_of(nodes_with_nics(4, 7), {8, 4}), kNic / 2);
   EXPECT_DOUBLE_EQ(ring_of(nodes_with_nics(4, 7), {1, 32}), 7 * kNic);
@@ -137,8 +143,9 @@ TEST(GroupLinks, OfNicsThatAreDealtUnevenlyHaveTheFewest) {
   EXPECT_DOUBLE_EQ(ring_of(nodes_with_nics(4, 10), {1, 32}), 10 * kNic);
 }
 
-// Stages of six ranks on nodes of eight, two tensor-parallel ranks each: the data-parallel groups
-// of the first lie in a node, of those of the second one member of three lies in another.
+// Stages of six ranks on nodes of eight, with two tensor-parallel ranks each. The data-parallel
+// groups of the first stage lie inside a node; those of the second have one member of three in
+// another node.
 TEST(GroupLinks, AmongTheRanksOfOneStageAreThoseOfItsOwnGroups) {
   const FabricTiers tiers = tiers_of(nodes_with_nics(3, 8));
   const GroupShape every_second{2, 3};
@@ -152,8 +159,9 @@ TEST(GroupLinks, AmongTheRanksOfOneStageAreThoseOfItsOwnGroups) {
   EXPECT_EQ(group_links(tiers, every_second, {18, 6}), first);  // ranks 18 to 23: node 2
 }
 
-// Fourteen ranks on nodes of eight: 0, 2, 4 and 6 send to 8, 10 and 12 by four NICs, of which three
-// receive. Of the second stage 14 is alone in its node.
+// Stages of fourteen ranks on nodes of eight. In the first stage, ranks 0, 2, 4 and 6 send to ranks
+// 8, 10 and 12, so four NICs send and three receive. In the second stage, rank 14 is alone in its
+// node.
 TEST(GroupLinks, AmongTheRanksOfOneStageHaveTheNicsOfItsOwnParts) {
   const FabricTiers tiers = tiers_of(nodes_with_nics(7, 8));
   const GroupShape every_second{2, 7};
@@ -162,8 +170,8 @@ TEST(GroupLinks, AmongTheRanksOfOneStageHaveTheNicsOfItsOwnParts) {
   EXPECT_DOUBLE_EQ(group_links(tiers, every_second).across.value(), kNic);
 }
 
-// Of 3·5,001 ranks 4,096 are too few to see how they repeat: groups of three fewer steps that end
-// at the same place of a node have the same NICs.
+// For 3·5,001 ranks, looking at 4,096 ranks does not show how the groups repeat. Groups with fewer
+// members that end at the same place of a node have the same NICs.
 TEST(GroupLinks, OfManyRanksThatStraddleAreThoseOfFewer) {
   constexpr int kMany = 5001, kFew = 25;  // 5001 mod 8 = 25 mod 8
   const Cluster many = nodes_with_nics(3 * kMany, 4), few = nodes_with_nics(3 * kFew, 4);
@@ -176,7 +184,8 @@ TEST(GroupLinks, OfMessagesThatArePassedOnAPcieRootHasAllItsNics) {
   EXPECT_DOUBLE_EQ(passing(pcie_cluster(2, 2), {4, 4}), 2 * kNic / 4);
 }
 
-// Eight NICs of 50 GB/s at 0.85 are more than PCIe of 32 GB/s, which has no fabric's overhead.
+// Eight NICs of 50 GB/s at efficiency 0.85 are faster than PCIe at 32 GB/s. The efficiency of the
+// fabric does not apply to PCIe.
 TEST(GroupLinks, AFabricsEfficiencyIsNoneOfThePcieLinkToItsNics) {
   Cluster cluster = pcie_cluster(2, 8);
   cluster.inter.efficiency = 0.85;
@@ -194,7 +203,8 @@ TEST(GroupLinks, OfMessagesThatArePassedOnTheLastDomainOfALeafSendsOut) {
   EXPECT_DOUBLE_EQ(passing(tree, {32, 4}), kNic / 4);  // 32 groups
   EXPECT_DOUBLE_EQ(passing(tree, {8, 16}), kNic);      // 8 groups
   EXPECT_DOUBLE_EQ(passing(tree, {4, 32}), kNic);      // 4 groups, each by a NIC of its own
-  // A leaf of each rail has two NICs' ports and half a NIC's uplinks; rails 0 to 3 carry one each.
+  // A rail's leaf joins two NICs and has uplinks worth half a NIC; rails 0 to 3 carry one message
+  // each.
   EXPECT_DOUBLE_EQ(passing(rail_cluster(8, 2, 4), {4, 16}), kNic / 2);
 }
 
@@ -228,8 +238,9 @@ TEST(GroupLinks, AreInvariantToRenamingInsideADomainAndNotAcrossDomains) {
 
 // ---- flows routed over the graph ----------------------------------------------------------------
 
-// Routes traffic between ranks over the graph's links: out of a domain spread evenly over its NICs,
-// each to the NIC of the same place in the other domain, through their leaf where they share one.
+// Routes traffic between ranks over the links of the graph. What leaves a domain is spread evenly
+// over its NICs and goes to the NIC at the same place in the other domain, through one leaf if both
+// NICs have the same leaf.
 class Router {
  public:
   explicit Router(const Cluster& cluster) : graph_(make_topology(cluster)) {
@@ -255,7 +266,7 @@ class Router {
     }
   }
 
-  // By the sender's own NIC; in a rail-optimised fabric by that of the receiver's rail.
+  // Sends by the sender's own NIC; in a rail-optimised fabric, by the NIC of the receiver's rail.
   void send_own(int from, int to, double bytes, bool rails) {
     const auto& out = nics_[static_cast<std::size_t>(from / devices_per_domain_)];
     const auto& in = nics_[static_cast<std::size_t>(to / devices_per_domain_)];
@@ -267,7 +278,7 @@ class Router {
     climb(out[place(rails ? to : from)], in[place(to)], bytes);
   }
 
-  // When the fullest link is done.
+  // The time at which the fullest link is done.
   double time() const {
     double longest = 0;
     for (const auto& [link, bytes] : load_) {
@@ -305,7 +316,7 @@ class Router {
   std::map<std::pair<VertexId, VertexId>, double> load_;  // bytes in one direction
 };
 
-// All groups of stride-`stride` progressions of `size` ranks that partition the cluster.
+// All groups of `size` ranks, `stride` apart, that partition the cluster.
 std::vector<std::vector<int>> sibling_groups(int devices, int stride, int size) {
   std::vector<std::vector<int>> groups;
   for (int block = 0; block < devices; block += stride * size) {
@@ -364,8 +375,8 @@ TEST_P(GroupLinksOf, AllToAllTakesAsLongAsItsFlowsOverTheGraph) {
   EXPECT_NEAR(leaving / links.across_all_to_all.value(), router.time(), 1e-9 * router.time());
 }
 
-// Seconds of a byte from every member to the one so many domains further on, in rounds of distance
-// 1, 2, 4, ….
+// Seconds for one byte per member in the rounds of a doubling algorithm: every member sends to the
+// one 1, 2, 4, … domains further on.
 double doubling_over_the_graph(const RoutedCase& routed, int members) {
   double sum = 0;
   for (int far = members; far < routed.size; far *= 2) {
@@ -392,7 +403,7 @@ TEST_P(GroupLinksOf, DoublingTakesAsLongAsItsFlowsOverTheGraph) {
   EXPECT_NEAR(doubling_of(links), routed, 1e-9 * routed);
 }
 
-// Groups that straddle leaves: what is counted flow by flow.
+// Groups that straddle leaves have the rates that routing every flow gives.
 TEST(GroupLinks, OfGroupsThatStraddleLeavesHaveTheirRingsAndAllToAllsOverTheGraph) {
   for (const RoutedCase& straddling :
        {RoutedCase{"three_over_four", fat_tree_cluster(12, 4, 16), 8, 3},
@@ -420,9 +431,9 @@ TEST(GroupLinks, OfGroupsThatStraddleLeavesHaveTheirRingsAndAllToAllsOverTheGrap
   }
 }
 
-// 63 nodes under leaves of 32 with a quarter of the NICs' sum above them. A ring of each of eight
-// siblings crosses: a leaf's 32·8/4 NICs are more than the one that each has in a node. An
-// all-to-all sends 32·31 of a member's parts over them, at 64 nodes 32·32.
+// 63 nodes under leaves of 32, with uplinks of a quarter of the NICs' sum. The rings of all eight
+// sibling groups cross the leaves: the 32·8/4 NICs' worth of uplinks are more than the eight NICs
+// they need. An all-to-all sends 32·31 of its parts over the uplinks; with 64 nodes, 32·32.
 TEST(GroupLinks, OfOneNodeFewerAreThoseOfFullLeaves) {
   const GroupLinks full = group_links(tiers_of(rail_cluster(64, 32, 4)), {8, 64});
   const GroupLinks fewer = group_links(tiers_of(rail_cluster(63, 32, 4)), {8, 63});
@@ -434,7 +445,8 @@ TEST(GroupLinks, OfOneNodeFewerAreThoseOfFullLeaves) {
   EXPECT_DOUBLE_EQ(more.across.value(), kNic);
 }
 
-// Groups of six nodes over leaves of four, and of four over leaves of six: some straddle two.
+// Groups of six nodes over leaves of four, and of four over leaves of six: some groups straddle two
+// leaves.
 TEST(GroupLinks, OfGroupsThatStraddleLeavesAreNeverTooFast) {
   for (const RoutedCase& straddling :
        {RoutedCase{"six_over_four", fat_tree_cluster(12, 4, 4), 8, 6},

@@ -1,5 +1,5 @@
-// What groups have on fabrics without nested subtrees: figures counted by hand. A hop's load on a
-// link times the sibling groups that share it is what divides the link.
+// Groups on fabrics without nested subtrees, with rates counted by hand. A link's bandwidth is
+// divided by a hop's load on it times the number of sibling groups that share it.
 #include "model/cluster/routed_groups.h"
 
 #include <gtest/gtest.h>
@@ -29,14 +29,15 @@ TEST(RoutedGroups, ARingAlongATorusHasALinkToItself) {
 }
 
 TEST(RoutedGroups, StridesOverATorusShareItsLinks) {
-  // Nodes 0, 2, 4, 6 and 1, 3, 5, 7, eight rings on each: hops of two links.
+  // One ring on nodes 0, 2, 4 and 6, one on 1, 3, 5 and 7, eight of each: every hop takes two
+  // links.
   EXPECT_DOUBLE_EQ(ring_rate(torus_cluster({8}, kLinkOfSwitch), {16, 4}), 40e9 / 16);
-  // Along the second dimension every hop is one link again.
+  // Along the second dimension every hop takes one link again.
   EXPECT_DOUBLE_EQ(ring_rate(torus_cluster({4, 4}, kLinkOfSwitch), {32, 4}), 40e9 / 8);
 }
 
 TEST(RoutedGroups, ARingOverPartOfALineComesBackOverIt) {
-  // Nodes 0 … 3 of 16: three hops forward, three links back.
+  // Nodes 0 … 3 of 16: three hops forward, and three links back.
   EXPECT_DOUBLE_EQ(ring_rate(torus_cluster({16}, kLinkOfSwitch), {1, 32}), 40e9);
 }
 
@@ -46,7 +47,8 @@ TEST(RoutedGroups, NicsLimitWhereLinksDoNot) {
   EXPECT_DOUBLE_EQ(ring_rate(cluster, {8, 8}), kNicOfNode);
 }
 
-// A node's last members send, each over its own NIC; the link to the next node carries them all.
+// The last members of a node send, each by its own NIC; the link to the next node carries all of
+// them.
 TEST(RoutedGroups, MessagesThatArePassedOnShareATorussLinks) {
   const auto passing = [](const Cluster& cluster, GroupShape shape) {
     return group_links(tiers_of(cluster), shape).passing.value();
@@ -68,31 +70,33 @@ TEST(RoutedGroups, EfficiencyIsTakenOffTheLinks) {
 }
 
 TEST(RoutedGroups, AnAllToAllOnARingOfEightUsesEveryLinkAlike) {
-  // Distances 1 1 2 2 3 3 4 from each of 8 nodes: 128 hops of a node's eighth for 16 one-way links,
-  // so a link carries what a node holds; 7/8 of what a rank holds leaves its node.
+  // From each of 8 nodes, the distances to the others are 1 1 2 2 3 3 4, in sum 16. The 128 hops,
+  // each with an eighth of what a node holds, share 16 one-way links, so a link carries what one
+  // node holds. 7/8 of what a rank holds leaves its node.
   EXPECT_NEAR(all_to_all_rate(torus_cluster({8}, kLinkOfSwitch), {1, 64}), 40e9 / 8 * 7 / 8, 1);
 }
 
 TEST(RoutedGroups, AnAllToAllInAPlaneIsHeldUpByTheLongerDimension) {
-  // 8 x 2: in each row of 8 as on the ring, with half of the bytes crossing to the other row on one
-  // link a node: 8 ranks x 1/2.
+  // 8 × 2: each row of 8 is as the ring above, and half of the bytes cross to the other row by one
+  // link per node: 8 ranks × 1/2.
   EXPECT_NEAR(all_to_all_rate(torus_cluster({8, 2}, kLinkOfSwitch), {1, 128}), 40e9 / 8 * 15 / 16,
               1);
 }
 
 TEST(RoutedGroups, BeyondTheCountedPairsSomeDistancesStandForAll) {
-  // 1,024 nodes of a 32 x 32 torus: K² / 8 per link along each side of K.
+  // 1,024 nodes of a 32 × 32 torus. Along each side of K nodes the traffic is that of a ring: K²/8
+  // pairs of nodes per one-way link.
   const Cluster cluster = torus_cluster({32, 32}, kLinkOfSwitch);
   const double expected = 40e9 * 8 / 32 / 8 * 1023 / 1024;
   EXPECT_NEAR(all_to_all_rate(cluster, {1, 8192}), expected, 0.05 * expected);
 }
 
 TEST(RoutedGroups, GroupsOfADragonflyShareTheLinkBetweenThem) {
-  // One switch a group, 5 of them: 8 rings over two groups, all on their one link.
+  // Five groups of one switch each. Eight rings over two groups all use their one link.
   const Cluster cluster = dragonfly_cluster(5, 1, 4, kLinkOfSwitch);
   EXPECT_DOUBLE_EQ(ring_rate(cluster, {8, 2}), 40e9 / 8);
-  // With Valiant's routing each of the three others carries a third of the hops both ways, and
-  // those of nodes 2 and 3, whose ways pass there.
+  // With Valiant's routing each of the three other groups carries a third of the hops both ways,
+  // and also those of nodes 2 and 3, whose routes pass there.
   const Cluster detours = with_routing(cluster, valiant);
   EXPECT_DOUBLE_EQ(ring_rate(detours, {1, 16}), 40e9 / (2.0 / 3));
 }
@@ -103,12 +107,12 @@ TEST(RoutedGroups, ADrawnFabricIsReadOffItsLinks) {
   EXPECT_DOUBLE_EQ(ring_rate(cluster, {1, 16}), 8 * kNicOfNode);  // below a leaf
   EXPECT_DOUBLE_EQ(ring_rate(cluster, {1, 32}), 200e9);           // over both spines
   EXPECT_DOUBLE_EQ(ring_rate(cluster, {16, 2}), 2 * 100e9 / 16);  // all 16 ranks of a leaf
-  // Half of what 16 ranks hold crosses; 3/4 leaves each node.
+  // Half of what 16 ranks hold crosses between the leaves; 3/4 leaves each node.
   EXPECT_NEAR(all_to_all_rate(cluster, {1, 32}), 200e9 / 16 / 0.5 * 0.75, 1);
 }
 
 TEST(RoutedGroups, AFabricDrawnLikeATreeHasTheTreesRates) {
-  // Leaves of two nodes, uplinks a half: 16 NICs · 50 GB/s / 2 = 2 · 200 GB/s.
+  // Leaves of two nodes with uplinks of half their bandwidth: 16 NICs · 50 GB/s / 2 = 2 · 200 GB/s.
   const Cluster drawn = drawn_cluster(BytesPerSecond(200e9));
   const Cluster tree = fat_tree_cluster(4, 2, 2);
   for (const GroupShape shape : {GroupShape{1, 32}, {8, 4}, {16, 2}, {4, 8}, {1, 4, 2, 16}}) {

@@ -1,5 +1,5 @@
-// The ways over a fabric's switches, counted by hand: as long as they must be, whole, and spread as
-// the routing says.
+// Routes over a fabric's switches, counted by hand: they have the right length, lead from end to
+// end, and are spread as the routing says.
 #include "model/cluster/routes.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr BytesPerSecond kLink(25e9);
 
-// Routes of a cluster with its vertices by kind and number.
+// The routes of a cluster, between NICs named by their number.
 class Ways {
  public:
   explicit Ways(const Cluster& cluster) : graph_(make_topology(cluster)), routes_(cluster, graph_) {
@@ -27,7 +27,7 @@ class Ways {
     }
   }
 
-  // Shares by link, in one direction.
+  // The share of a message on each link, by link and direction.
   std::map<int, double> between(int from_nic, int to_nic) {
     std::vector<LinkUse> uses;
     routes_.append(nics_[static_cast<std::size_t>(from_nic)],
@@ -36,13 +36,13 @@ class Ways {
     for (const LinkUse& use : uses) shares[use.link] += use.share;
     return shares;
   }
-  // Of switches with NICs of these two between which there is one way.
+  // The average number of links on the way, NICs' own links left out.
   double hops(int from_nic, int to_nic) {
     double sum = 0;
     for (const auto& [link, share] : between(from_nic, to_nic)) sum += share;
     return sum;
   }
-  // What leaves a switch less what comes in, by vertex.
+  // What leaves each vertex less what arrives there, by vertex.
   std::map<std::size_t, double> surplus(int from_nic, int to_nic) {
     std::vector<std::pair<std::size_t, std::size_t>> ends;
     for (const auto edge : boost::make_iterator_range(edges(graph_))) {
@@ -115,7 +115,8 @@ TEST(Routes, InATorusAreAsLongAsTheShorterWayRoundEveryDimension) {
 }
 
 TEST(Routes, InATorusAreOneWayWhenStaticAndAllShortestOnesWhenAdaptive) {
-  // From (0, 0) to (1, 1) of a 4 x 4 torus: over (1, 0), or half over each of two corners.
+  // From (0, 0) to (1, 1) of a 4 × 4 torus: over (1, 0) alone, or half over each of the two
+  // corners.
   Ways one(with_routing(torus_cluster({4, 4}, kLink), FabricRouting::static_paths));
   EXPECT_EQ(one.between(0, 8 * 5).size(), 2u);
   Ways both(torus_cluster({4, 4}, kLink));
@@ -125,7 +126,7 @@ TEST(Routes, InATorusAreOneWayWhenStaticAndAllShortestOnesWhenAdaptive) {
 }
 
 TEST(Routes, StaticOnesAreDrawnByThePairAndUseAllUplinks) {
-  // 8 uplinks a leaf: each pair of NICs keeps to one, all pairs together use them all.
+  // With 8 uplinks per leaf, each pair of NICs keeps to one uplink, and all pairs together use all.
   Ways ways(with_routing(fat_tree_cluster(4, 2, 2), FabricRouting::static_paths));
   std::set<int> first_links;
   for (int nic = 0; nic < 16; ++nic) {
@@ -143,7 +144,8 @@ TEST(Routes, StaticOnesAreDrawnByThePairAndUseAllUplinks) {
 }
 
 TEST(Routes, InADragonflyCrossOneLinkBetweenGroups) {
-  // Groups of 4 switches, one link to each other group: at most local, global, local.
+  // Groups of 4 switches with one link to each other group: a route is at most local, global,
+  // local.
   Ways ways(dragonfly_cluster(20, 4, 1, kLink));
   for (int to = 8 * 4; to < ways.nics(); to += 8) {
     EXPECT_GE(ways.hops(0, to), 1);
@@ -153,7 +155,7 @@ TEST(Routes, InADragonflyCrossOneLinkBetweenGroups) {
 }
 
 TEST(Routes, InADragonflySpreadOverAllLinksBetweenTwoGroups) {
-  // 3 groups, 4 links between two: a quarter on each.
+  // 3 groups with 4 links between any two: each link carries a quarter.
   Ways ways(dragonfly_cluster(12, 4, 2, kLink));
   int quarters = 0;
   for (const auto& [link, share] : ways.between(0, 8 * 4)) {
@@ -164,7 +166,8 @@ TEST(Routes, InADragonflySpreadOverAllLinksBetweenTwoGroups) {
 }
 
 TEST(Routes, ValiantsPassThroughEveryThirdGroup) {
-  // One switch a group, so all links are between groups: two hops, a third over each of three.
+  // With one switch per group, all links are between groups. Routes have two hops, a third of the
+  // traffic over each of the three other groups.
   Ways ways(with_routing(dragonfly_cluster(5, 1, 4, kLink), FabricRouting::valiant));
   const auto shares = ways.between(0, 8);
   EXPECT_EQ(shares.size(), 6u);

@@ -16,7 +16,7 @@ std::map<VertexKind, int> census(const TopologyGraph& graph) {
   return count;
 }
 
-// The leaf that a NIC hangs on.
+// The leaf to which a NIC is connected.
 TopologyGraph::vertex_descriptor leaf_of(const TopologyGraph& graph,
                                          TopologyGraph::vertex_descriptor nic) {
   for (const auto other : boost::make_iterator_range(adjacent_vertices(nic, graph))) {
@@ -74,10 +74,11 @@ TEST(Topology, AnNvlinkDomainSpansTrays) {
 }
 
 TEST(Topology, FillsNvlinkDomainsByEqualSegments) {
-  // 64 trays: four segments of 16 trays (64 devices) rather than 18 + 18 + 18 + 10.
+  // 64 trays make four domains of 16 trays (64 devices) rather than 18 + 18 + 18 + 10.
   EXPECT_EQ(tiers_of(nvl72_cluster(64)).tiers.front().ranks, 64);
   EXPECT_EQ(tiers_of(nvl72_cluster(36)).tiers.front().ranks, 72);
-  // 19 and 41 trays divide into nothing: 10 and 9, and 14, 14 and 13, rather than 18, 18 and 5.
+  // 19 and 41 trays do not divide evenly: they make 10 + 9 and 14 + 14 + 13 trays, rather than 18 +
+  // 1 and 18 + 18 + 5.
   EXPECT_EQ(tiers_of(nvl72_cluster(19)).tiers.front().ranks, 40);
   EXPECT_EQ(tiers_of(nvl72_cluster(41)).tiers.front().ranks, 56);
 }
@@ -107,7 +108,8 @@ int links_between_switches(const TopologyGraph& graph) {
 }
 
 TEST(Topology, ATorusLinksNeighboursAlongEveryDimension) {
-  // 4 x 3 x 2: as many links as nodes along a dimension, half as many along one of two nodes.
+  // 4 × 3 × 2: along a dimension there are as many links as nodes, or half as many if it has two
+  // nodes.
   const TopologyGraph graph = make_topology(torus_cluster({4, 3, 2}, BytesPerSecond(50e9)));
   EXPECT_EQ(census(graph)[VertexKind::leaf], 24);
   EXPECT_EQ(links_between_switches(graph), 24 + 24 + 12);

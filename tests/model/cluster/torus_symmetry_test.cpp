@@ -1,5 +1,5 @@
-// What repeats itself in a torus, by hand; and that counting one group of each orbit finds what
-// counting them all does.
+// The symmetries of a torus, by hand; and a check that counting one group of each orbit gives what
+// counting all groups gives.
 #include "model/cluster/torus_symmetry.h"
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@
 namespace trainyard {
 namespace {
 
-// Groups of ranks so many apart that share out all of them.
+// Groups of `size` ranks, `stride` apart, that partition the ranks; one after the other.
 std::vector<int> groups_of(int stride, int size, int ranks) {
   std::vector<int> all;
   for (int block = 0; block < ranks; block += stride * size) {
@@ -35,7 +35,8 @@ std::size_t copies(const TorusNodes& nodes, int stride, int size) {
       .copies();
 }
 
-// A row moved by a row is another one; moved along itself it begins elsewhere.
+// A row shifted across the rows is another row; a row shifted along itself is the same row with
+// another beginning.
 TEST(TorusSymmetry, OfRowsIsAcrossThem) {
   EXPECT_EQ(copies({.sides = {4, 6}}, 1, 4), 6U);
   EXPECT_EQ(copies({.sides = {6, 4}}, 6, 4), 6U);  // columns, across them
@@ -104,7 +105,7 @@ class Draw {
     return cluster;
   }
 
-  // A process group of a plan that fills so many devices, of two ranks or more.
+  // The shape of a process group with two ranks or more, of a plan on `devices` devices.
   GroupShape shape(int devices) {
     Plan plan;
     int left = devices;
@@ -141,8 +142,8 @@ class Draw {
   std::mt19937 random_{20261127};
 };
 
-// The same torus with one link a billionth faster than the others: nothing is alike any more, and
-// every group is counted.
+// The same torus with one link faster by a billionth. No two groups are then alike, so every group
+// is counted.
 FabricTiers without_symmetry(const Cluster& cluster) {
   TopologyGraph graph = make_topology(cluster);
   for (const auto edge : boost::make_iterator_range(edges(graph))) {

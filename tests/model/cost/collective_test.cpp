@@ -1,4 +1,5 @@
-// Which algorithm or curve a collective takes, and nccl-tests' bus bandwidth.
+// Which algorithm or measured curve prices a collective, and the bus bandwidth that nccl-tests
+// prints.
 #include "model/cost/collective.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +18,7 @@ namespace {
 using enum CollectiveOperation;
 using namespace literals;
 
-// Two fitted sizes of an all-reduce: 2 and 8 devices.
+// Curves of an all-reduce that were fitted for two group sizes, 2 and 8 devices.
 const std::array<CollectiveCurve, 2> kCurves = {
     CollectiveCurve{all_reduce, 2, 6.0_us, 320.0_GBps, 1e-9, {}},
     CollectiveCurve{all_reduce, 8, 15.0_us, 280.0_GBps, 3e-9, {}}};
@@ -38,8 +39,8 @@ TEST(CollectiveTime, IsTheDevicesCurveAtAFittedSize) {
 }
 
 TEST(CollectiveTime, IsARingsBetweenFittedSizes) {
-  // (n−1)/n is 1/2, 3/4, 7/8 for 2, 4, 8: the bytes of four devices stand two thirds of the way;
-  // n−1 steps: their latency one third.
+  // (n−1)/n is 1/2, 3/4, 7/8 for 2, 4, 8, so the part of four devices that grows with the bytes
+  // lies two thirds of the way. They take n−1 steps, so their latency lies one third of the way.
   const double moving =
       (curve_time(kCurves[0], 1e8) - 6e-6) / 3 + (curve_time(kCurves[1], 1e8) - 15e-6) * 2 / 3;
   const double expected = 9e-6 + moving;
@@ -47,14 +48,15 @@ TEST(CollectiveTime, IsARingsBetweenFittedSizes) {
 }
 
 TEST(CollectiveTime, OfAReductionInTheSwitchHardlyGrowsWithTheDevices) {
-  // 72 devices from 8: latency by ⌈log₂⌉ 7/3, the √S term by √(72/8) = 3, the bytes as they are.
+  // From 8 to 72 devices: the latency grows by ⌈log₂⌉, 7/3; the √S term by √(72/8) = 3; the bytes'
+  // term stays.
   const double expected = 15e-6 * 7 / 3 + 1e8 / 280e9 + 3 * 3e-9 * 1e4;
   EXPECT_NEAR(time_on(one_domain(72, 900.0_GBps, 3.0_us), 1e8), expected, 1e-12 * expected);
 }
 
 TEST(CollectiveTime, GrowsBeyondTheFittedSizesAsARingsPartsDo) {
-  // All-gather, 72 devices from 8: latency by 7/3; a ring also copies its own share, at a rate that
-  // makes it 0.45 of a step: the bytes' part by (71.45/72)/(7.45/8).
+  // All-gather from 8 to 72 devices: the latency grows by 7/3. A ring also copies its own share, at
+  // a rate that makes the copy 0.45 of a step, so the bytes' part grows by (71.45/72)/(7.45/8).
   const std::array<CollectiveCurve, 1> curves = {
       CollectiveCurve{all_gather, 8, 15.0_us, 280.0_GBps, 3e-9, {}}};
   const GroupLinks links = one_domain(72, 900.0_GBps, 3.0_us);
@@ -74,8 +76,9 @@ TEST(CollectiveTime, TakesAsMuchLongerAsItsCurvesResidualSays) {
   EXPECT_NEAR(time, curve_time(curve, bytes) * std::exp(0.2), 1e-12 * time);
 }
 
-// Sixteen nodes of one device: 2·15 steps of a ring, each of S/16 bytes. By the protocol for small
-// messages a step has 4 of 20 µs and a tenth of 50 GB/s; of 10 MB the other is the faster one.
+// Sixteen nodes of one device: a ring has 2·15 steps of S/16 bytes each. With the protocol for
+// small messages a step has 4 µs of the 20 µs and a tenth of the 50 GB/s. For 10 MB the other
+// protocol is faster.
 TEST(CollectiveTime, AcrossDomainsIsOfTheFasterProtocol) {
   GroupLinks links = over_domains(1, 16, 50.0_GBps, 20.0_us);
   const auto ring = [&](double bytes) {
@@ -87,7 +90,7 @@ TEST(CollectiveTime, AcrossDomainsIsOfTheFasterProtocol) {
   EXPECT_NEAR(ring(1e3), 30 * (4e-6 + 1e3 / 16 / 5e9), 1e-12);
   EXPECT_NEAR(ring(1e7), 30 * (20e-6 + 1e7 / 16 / 50e9), 1e-12);
   EXPECT_LT(ring(1e3), bulk_of_small);
-  links.domains = 1;  // inside a domain there is none
+  links.domains = 1;  // inside a domain there is no such protocol
   links.ranks_per_domain = 16;
   EXPECT_NEAR(ring(1e3), 30 * (3e-6 + 1e3 / 16 / 450e9), 1e-12);
 }
@@ -99,7 +102,7 @@ TEST(CollectiveTime, OfOneRankIsNothing) {
 TEST(CollectiveTime, OfANamedAlgorithmIsItsOwn) {
   const GroupLinks links = one_domain(8, 450.0_GBps, 3.0_us);
   EXPECT_DOUBLE_EQ(time_on(links, 1e8, "ring"), 14 * 3e-6 + 2 * 7.0 / 8 * 1e8 / 450e9);
-  // No all-reduce is called pairwise: as if nothing had been named.
+  // No all-reduce is called "pairwise", so the name has no effect.
   EXPECT_DOUBLE_EQ(time_on(links, 1e8, "pairwise"), time_on(links, 1e8));
 }
 
@@ -125,8 +128,9 @@ TEST(CollectiveTime, PrefersFewRoundsForSmallMessages) {
             named_time("recursive-doubling", all_reduce, links, Bytes(8)));
 }
 
-// NCCL's tuner has tree, ring, CollNet and NVLS for it (src/graph/tuning.cc). Sixty-four nodes of
-// one device: halving and doubling has a tree's rounds and a ring's bytes, so it was the fastest.
+// NCCL's tuner has tree, ring, CollNet and NVLS for all-reduce (src/graph/tuning.cc), but not
+// halving and doubling. On sixty-four nodes of one device it would be the fastest, because it has
+// the rounds of a tree and the bytes of a ring; it is chosen only if it is named.
 TEST(CollectiveTime, ReducesByHalvingAndDoublingWhereItIsAskedToAlone) {
   const GroupLinks links = over_domains(1, 64, 50.0_GBps, 10.0_us);
   const std::string_view halving = "recursive-halving-doubling";
@@ -140,8 +144,8 @@ TEST(CollectiveTime, ReducesByHalvingAndDoublingWhereItIsAskedToAlone) {
             halving);
 }
 
-// NCCL's tuner has ring, NVLS and CollNet for these two, and PAT for one rank a node alone
-// (src/graph/tuning.cc): 60 nodes of eight take a ring, 479 hops of it.
+// For all-gather and reduce-scatter NCCL's tuner has ring, NVLS and CollNet, and PAT only if each
+// node has one rank (src/graph/tuning.cc). So 60 nodes of eight take a ring of 479 hops.
 TEST(CollectiveTime, GathersInLogarithmicRoundsUnaskedFromOneRankANodeAlone) {
   const GroupLinks many = over_domains(8, 60, 50.0_GBps, 12.0_us);
   const GroupLinks lone = over_domains(1, 60, 50.0_GBps, 12.0_us);
@@ -162,8 +166,9 @@ TEST(CollectiveTime, InTheFabricIsNeverChosenUnasked) {
 }
 
 TEST(CollectiveTime, OverDomainsHasTheRateInsideFromTheCurve) {
-  // Two nodes of 8 whose NICs outrun NVLink: the pipelined hierarchy takes its steps, the bytes'
-  // part of the 8-device curve, and one chunk (512 KiB) on its way across, S/r at a member's share.
+  // Two nodes of 8 devices whose NICs are faster than NVLink. The pipelined hierarchy takes its
+  // steps, the bytes' part of the 8-device curve, and the time of one chunk (512 KiB) across the
+  // network, S/r at a member's share of the NICs.
   const GroupLinks links = over_domains(8, 2, 100.0_GBps, 10.0_us);
   const double moving = curve_time(kCurves[1], 1e10) - 15e-6;
   const double expected = moving + 14 * 3e-6 + 2 * 10e-6 + 524288 / 8.0 / 100e9;
@@ -224,7 +229,8 @@ TEST(CollectiveTime, BelowTheLatencyOfACurveIsNoneOfTheLinks) {
   EXPECT_NEAR(time_in(cluster, 8, 8), curve_time(kCurves[1], 8) / 2, 1e-12);
 }
 
-// Curves of a switch, said to be of a mesh of seven links of 450/7 GB/s each: two devices have one.
+// Curves of a switch, declared to be those of a mesh of seven links of 450/7 GB/s each. Two devices
+// of the mesh share only one link, so the curve of two is too fast for them.
 TEST(CollectiveTime, OfTwoInAMeshIsNoShorterThanTheirLinkTakes) {
   Cluster cluster = nodes_of(IntraNodeKind::nvlink_mesh, 450e9);
   cluster.device.link_kind = IntraNodeKind::nvlink_mesh;
@@ -294,8 +300,8 @@ TEST(BusBandwidth, OfARingIsTheLinksRate) {
   }
 }
 
-// Compute loses what latency takes and the bytes at the rate inside a node, 7/8 of a GB at 450
-// GB/s, however long the network takes for them.
+// Compute loses the latency, and the time that the bytes take at the rate inside a node (7/8 of a
+// GB at 450 GB/s), no matter how long the network takes for them.
 TEST(ContendingShare, IsOfTheSameSecondsOnEveryNetwork) {
   for (const BytesPerSecond nic : {10.0_GBps, 25.0_GBps, 50.0_GBps, 100.0_GBps}) {
     const GroupLinks links = over_domains(4, 2, nic, 12.0_us);

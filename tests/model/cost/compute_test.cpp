@@ -1,5 +1,5 @@
-// Attention of precisions and devices that no kernel was measured in. Expected times: FLOP over the
-// rate that the device has in that precision, plus bytes at 1 TB/s.
+// Attention in precisions and on devices for which no kernel was measured. The expected time is
+// FLOP over the device's rate in that precision, plus bytes at 1 TB/s.
 #include "model/cost/compute.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,8 @@ FlopsPerSecond& peak_of(Device& device, Dtype dtype) {
   return device.peak[static_cast<std::size_t>(dtype)];
 }
 
-// 100 TFLOP/s in bf16, a sixteenth of it in fp32, no fp16: a Gaudi 3 or a TPU with an fp32 unit.
+// A device with 100 TFLOP/s in bf16, a sixteenth of it in fp32 and no fp16, as a Gaudi 3 or a TPU
+// with an fp32 unit.
 Device device_without_fp16() {
   Device device = ideal_device();
   gemm_of(device, Dtype::fp16) = {};
@@ -29,7 +30,7 @@ Device device_without_fp16() {
 
 constexpr double kScores = 32.0 * 4096 * 4096;
 
-// The core of one sequence of 4,096, 32 heads of `head_dim`.
+// The attention core of one sequence of 4,096 tokens with 32 heads of `head_dim`.
 Operator core(double head_dim) {
   Operator op;
   op.kind = OperatorKind::attention_core;
@@ -53,14 +54,15 @@ TEST(UnfusedAttention, RunsAtThePeakOfItsPrecision) {
   EXPECT_NEAR(forward_time("fp32", 128, false).value(), flop / (100e12 / 16), 1e-9);
 }
 
-// Tensor cores alone ask for aligned rows.
+// Only tensor cores need aligned rows.
 TEST(UnfusedAttention, OfUnalignedHeadsIsAQuarterAsFastInSixteenBitsOnly) {
   const double flop = 4 * kScores * 100.5;
   EXPECT_NEAR(forward_time("bf16", 100.5, false).value(), 4 * flop / 100e12, 1e-9);
   EXPECT_NEAR(forward_time("fp32", 100.5, false).value(), flop / (100e12 / 16), 1e-9);
 }
 
-// Causal: 32 · 33 / 2 of 32² tiles of 128² scores. Q, K, V and O once, in 2 and in 4 bytes.
+// Causal: 32·33/2 of the 32² tiles of 128² scores. Q, K, V and O move once, at 2 and at 4 bytes per
+// element.
 TEST(FlashAttention, OfFp32RunsAtTheRateOfFp32) {
   const double flop = 4 * kScores * 128 * (32.0 * 33 / 2) / (32 * 32);
   const double traffic = 4 * 4096.0 * 32 * 128 / 1e12;
@@ -68,7 +70,8 @@ TEST(FlashAttention, OfFp32RunsAtTheRateOfFp32) {
   EXPECT_NEAR(forward_time("fp32", 128, true).value(), flop / (100e12 / 16) + 4 * traffic, 1e-9);
 }
 
-// 16,384 logits at 42 bytes on 1 TB/s: counted, where of a fused minimum twice as much moves.
+// 16,384 logits at 42 bytes each on 1 TB/s. The bytes are counted exactly, so memory_traffic, the
+// factor over the minimum of fused kernels, does not apply.
 TEST(CrossEntropy, IsNotMultipliedByTheTrafficOfFusedKernels) {
   Operator op;
   op.kind = OperatorKind::cross_entropy;

@@ -16,7 +16,7 @@ namespace {
 
 using namespace literals;
 
-// A ring of 64 ranks without latency at 1 byte a second: the time is the bytes on the wire.
+// A ring without latency at 1 byte per second, so that the time is the number of bytes on the wire.
 PlanLinks unit_ring(int ranks) {
   GroupLinks ring;
   ring.size = ring.ranks_per_domain = ranks;
@@ -27,7 +27,7 @@ PlanLinks unit_ring(int ranks) {
   return links;
 }
 
-// Compute that loses nothing to the communication beside it.
+// Llama-3.1-8B with reductions in 16 bits; communication beside compute costs the compute nothing.
 PreparedJob llama_reduced_in_16_bits() {
   PreparedJob job = llama_8b_on_h100();
   job.job.training.stack.overlap_slowdown = 0;
@@ -55,8 +55,9 @@ TEST(DataParallelTraffic, OfZeroStagesIsTheGoldenOne) {
   EXPECT_NEAR(traffic_in_gigabytes(3), 330.8, 0.1);
 }
 
-// A step between two ranks takes a second, bytes none. Beside passes the embedding, the head and
-// four layers go one by one, gradients and weights; else all of them at once.
+// A step between two ranks takes a second, and bytes take no time, so the time counts messages.
+// Beside passes, the gradients and the weights of the embedding, the head and the four layers go
+// one by one; otherwise all go in one message.
 TEST(DataParallelTraffic, IsAMessageForEachUnitBesidePasses) {
   const PreparedJob job = llama_8b_on_h100();
   PlanLinks links = unit_ring(2);
@@ -100,7 +101,8 @@ Shown beside_long_passes(const StageParameters& stage) {
   return shown;
 }
 
-// Overlapped communication hides behind compute that is long enough, all but its last piece.
+// Communication that is overlapped hides behind backward passes that are long enough, except for
+// its last piece.
 TEST(DataParallelCost, HidesBehindLongBackwardPasses) {
   StageParameters stage;
   stage.dense = 1e9;
@@ -108,16 +110,18 @@ TEST(DataParallelCost, HidesBehindLongBackwardPasses) {
   stage.embedding_matrix = 1e8;  // as large as a layer
   stage.embedding = true;
   const auto [all, rest] = beside_long_passes(stage);
-  // The embedding is reduced last, behind a pass of its own without work; the first layer before it
-  // has nothing to hide behind either: 2e8 of 1e9 parameters. They are gathered first.
+  // The embedding is reduced last, behind no work of its own, and the first layer's reduction has
+  // nothing left to hide behind either: 2e8 of 1e9 parameters show. At the start of the step the
+  // same two are gathered first.
   EXPECT_NEAR(rest.end / all.end, 0.2, 1e-9);
   EXPECT_NEAR(rest.start / all.start, 0.2, 1e-9);
   EXPECT_EQ(rest.lost, Seconds(0));
 }
 
-// Reductions under no_sync begin behind the last backward pass of a chunk, and the next thing waits
-// for them (PyTorch: perform_reduce_grad, whose last callback waits): all of them show, once a step
-// and not for every micro-batch; weights come beside the first forward pass, once.
+// Under no_sync, reductions begin after the last backward pass of a chunk, and what comes next
+// waits for them (PyTorch: perform_reduce_grad, whose last callback waits). So all reductions show,
+// but once per step and not per micro-batch. Weights are gathered once, beside the first forward
+// pass.
 TEST(DataParallelCost, UnderNoSyncShowsEveryReductionOnce) {
   PreparedJob job = llama_8b_on_h100();
   job.job.training.stack.overlap_slowdown = 0;
@@ -142,7 +146,7 @@ TEST(DataParallelCost, UnderNoSyncShowsEveryReductionOnce) {
   }
 }
 
-// A head is reduced first, and gathered with the first layer.
+// The head's gradient is reduced first; the head's weights are gathered with the first layer.
 TEST(DataParallelCost, OfAHeadHidesBehindTheLayersBeforeIt) {
   StageParameters stage;
   stage.dense = 1e9;
@@ -154,9 +158,9 @@ TEST(DataParallelCost, OfAHeadHidesBehindTheLayersBeforeIt) {
   EXPECT_NEAR(rest.start / all.start, 0.6, 1e-9);
 }
 
-// ZeRO-3 of four equal layers, gathers and reductions of 1 s each beside backward passes of 1.5 s:
-// the first gather and the last reduction show, and of the two units between them, which have a
-// reduction and a gather beside them, half a second each.
+// ZeRO-3 with four equal layers: gathers and reductions take 1 s each, backward passes 1.5 s. The
+// first gather and the last reduction show in full. The two layers in between have a reduction and
+// a gather beside them, of which half a second each shows.
 TEST(DataParallelCost, OfEveryPassShowsWhatDoesNotFitBesideALayer) {
   const PreparedJob job = llama_reduced_in_16_bits();
   Plan plan;
@@ -175,9 +179,8 @@ TEST(DataParallelCost, OfEveryPassShowsWhatDoesNotFitBesideALayer) {
   EXPECT_NEAR(cost.at_ends.value(), 3, 1e-9);
 }
 
-// The same beside passes that wait for copies to the hosts: kernels, copies and gathers go on at
-// once, and a forward pass between the ends of a stage ends with the last of them. Gathers take a
-// part of the kernels' pace.
+// The same with passes that wait for copies to the hosts. Kernels, copies and gathers run at once,
+// and a forward pass inside the stage ends with the last of them. Gathers slow the kernels down.
 TEST(DataParallelCost, OfPassesThatWaitForCopiesHasTheirTimeToo) {
   PreparedJob job = llama_8b_on_h100();
   Plan plan;
@@ -207,10 +210,10 @@ TEST(DataParallelCost, OfPassesThatWaitForCopiesHasTheirTimeToo) {
   }
 }
 
-// ZB-V on two stages with a layer a chunk, F, B and W of 5, 2 and 1 s, reductions of 9 s. At the
-// end of its list the first stage has B and W of the chunk on the way out for one or two
-// micro-batches between the two chunks' last W; the last stage begins a forward pass later, and its
-// spans are that much shorter (by the lists of Qi et al. 2024).
+// ZB-V on two stages with one layer per chunk; F, B and W take 5, 2 and 1 s, a reduction takes 9 s.
+// At the end of its list, between the last W of the two chunks, the first stage runs B and W of the
+// chunk on the way out for one or two micro-batches. The last stage begins one forward pass later,
+// so its spans are shorter by that pass (by the lists of Qi et al. 2024).
 TEST(DataParallelCost, InAVFollowsTheLastPassesOfBothChunks) {
   const PreparedJob job = llama_reduced_in_16_bits();
   Plan plan;
@@ -230,7 +233,8 @@ TEST(DataParallelCost, InAVFollowsTheLastPassesOfBothChunks) {
     stage.embedding = stage.head = first;
     return data_parallel_cost(job, plan, unit_ring(64), stage, work).end.value();
   };
-  // Left of the chunk on the way back where the last W begins, and behind it; the other's 9 s.
+  // What is left of the first chunk's reduction when the last pass ends; then the 9 s of the other
+  // chunk.
   EXPECT_NEAR(end(true, 1), (9 - 2 - 1) + 9, 1e-9);
   EXPECT_NEAR(end(true, 8), (9 - 2 - 1 - 2 - 1) + 9, 1e-9);
   EXPECT_NEAR(end(false, 8), (9 - 1) + 9 - 5, 1e-9);
@@ -238,7 +242,7 @@ TEST(DataParallelCost, InAVFollowsTheLastPassesOfBothChunks) {
   EXPECT_NEAR(end(false, 8), (9 - 1) + 9, 1e-9);
 }
 
-// F, B and W of 5, 2 and 1 s, in a stage's list of passes, which waits for nothing.
+// When the passes in a stage's list run if F, B and W take 5, 2 and 1 s and nothing waits.
 struct ListTimes {
   std::array<double, 2> first_forward{-1, -1}, last_gradient{};  // of the two chunks
   double end = 0;
@@ -260,9 +264,9 @@ ListTimes times_of(const std::vector<Pass>& list, double begin) {
   return times;
 }
 
-// DualPipe with a layer a copy, gathers and reductions of 29 s: the first pass of each copy waits
-// for its own weights, those of the copy that works first ahead of the other's, and its reduction
-// begins behind its last gradient. The lists of passes say when that is.
+// DualPipe with one layer per copy; gathers and reductions take 29 s. The first pass of each copy
+// waits for that copy's weights, and the copy that works first is gathered first. A copy's
+// reduction begins after its last gradient. The lists of passes say when that is.
 TEST(DataParallelCost, BothWaysFollowsTheFirstAndLastPassesOfBothCopies) {
   constexpr double kMessage = 29;
   const PreparedJob job = llama_reduced_in_16_bits();
@@ -298,8 +302,9 @@ TEST(DataParallelCost, BothWaysFollowsTheFirstAndLastPassesOfBothCopies) {
   }
 }
 
-// Interleaved 1F1B on two stages, an embedding whose reduction of 20 s outlasts the chunk's passes:
-// under ZeRO-2 the two micro-batches that come last leave two of them, where ZeRO-1 leaves one.
+// Interleaved 1F1B on two stages. The reduction of the embedding takes 20 s, longer than the
+// chunk's passes. Under ZeRO-2 the last two micro-batches leave two reductions to wait for; under
+// ZeRO-1 one is left.
 TEST(DataParallelCost, OfEveryMicrobatchFindsThoseOfItsGroupBeforeIt) {
   const PreparedJob job = llama_reduced_in_16_bits();
   Plan plan;
@@ -322,8 +327,8 @@ TEST(DataParallelCost, OfEveryMicrobatchFindsThoseOfItsGroupBeforeIt) {
   EXPECT_NEAR(end(2), 2 * 20 - 2, 1e-9);
 }
 
-// An all-to-all of a group that spans the nodes as the reduction does: each has half of the links
-// while both are at work, so the pass loses as long as it exchanges, and the reduction gains it.
+// An all-to-all whose group spans the nodes as the reduction's group does. While both run they
+// share the links, so the exchange takes longer, and the reduction makes progress meanwhile.
 TEST(DataParallelCost, TakesLinksFromTheExchangesBesideIt) {
   GroupLinks across;
   across.size = across.domains = 4;
@@ -333,7 +338,7 @@ TEST(DataParallelCost, TakesLinksFromTheExchangesBesideIt) {
   links.expert = across;
   ExchangeTimes exchanges;
   exchanges.expert = Seconds(3);
-  // The exchange sends 3/4 of its bytes over the links: rates are equal at 1/(1 + 3/4).
+  // The exchange sends 3/4 of its bytes over the links, so both rates are equal at 1/(1 + 3/4).
   const double fair = 1 / 1.75;
   const double stretch = 1 / 0.75 / fair;
   ExchangeUse use;
@@ -343,9 +348,9 @@ TEST(DataParallelCost, TakesLinksFromTheExchangesBesideIt) {
   EXPECT_NEAR(cover.lost, 3 * (stretch - 1) / (7 + 3 * stretch * fair), 1e-9);
 }
 
-// Nodes with 4 bytes a second out of a member, of which leaves let one pass. A reduction over the
-// leaves takes that, and leaves an exchange below one leaf 3 of its member's 4: of its 3 s, of
-// which 3/4 of the bytes leave the node, they make 4, and the reduction goes on as fast as alone.
+// A member has 4 bytes per second out of its node, but only one out of its leaf. A reduction across
+// leaves takes one, which leaves three of four to an exchange inside a leaf. The exchange, with 3/4
+// of its bytes leaving the node, takes 4 s instead of 3 s, and the reduction runs as fast as alone.
 TEST(DataParallelCost, TakesNoUplinksFromExchangesBelowALeaf) {
   GroupLinks leaf;
   leaf.size = leaf.domains = 4;
@@ -365,9 +370,9 @@ TEST(DataParallelCost, TakesNoUplinksFromExchangesBelowALeaf) {
   EXPECT_NEAR(cover.lost * cover.rate * 10, 4 - 3, 1e-9);
 }
 
-// A ring's messages behind its blocks, 3 s of them with a second to spare, on the links of the
-// reduction: at half the rate they take 6 s, so that 2 s show. The reduction gets half of the links
-// for 6 s and has the other 6 s of the pass for itself.
+// Messages of a ring that its blocks hide: 3 s of messages behind 4 s of blocks, on the links of
+// the reduction. At half the rate the messages take 6 s, so 2 s show. The reduction has half of the
+// links for 6 s, and all of them in the other 6 s of the pass.
 TEST(DataParallelCost, TakesLinksFromTheRingThatBlocksHide) {
   GroupLinks across;
   across.size = across.domains = 4;
@@ -385,7 +390,7 @@ TEST(DataParallelCost, TakesLinksFromTheRingThatBlocksHide) {
   EXPECT_NEAR(cover.lost * cover.rate * 10, 2, 1e-9);
 }
 
-// Within its domain an exchange has links of its own.
+// An exchange inside a domain uses links that the reduction across domains does not slow.
 TEST(DataParallelCost, LeavesExchangesInsideANodeAlone) {
   GroupLinks across;
   across.size = across.domains = 4;
@@ -403,8 +408,8 @@ TEST(DataParallelCost, LeavesExchangesInsideANodeAlone) {
   EXPECT_NEAR(cover.lost, 0, 1e-9);
 }
 
-// Two nodes of 32 ranks; a ring that passes the boundary at a quarter of the inner links' rate
-// takes compute only a quarter as long as it runs.
+// Two nodes of 32 ranks. A ring that crosses the boundary at a quarter of the inner links' rate
+// takes time from the compute for only a quarter of its duration.
 TEST(DataParallelCost, OfASlowNetworkLeavesComputeTheDevice) {
   PreparedJob job = llama_8b_on_h100();
   Plan plan;
@@ -423,7 +428,7 @@ TEST(DataParallelCost, OfASlowNetworkLeavesComputeTheDevice) {
   EXPECT_NEAR(cost.lost / cost.end, 9 * 0.25, 1e-9);  // what is left is a tenth of the whole
 }
 
-// 30 bytes a parameter for mixed-precision Adam (handbook §4), and the norm's 4 once more.
+// Mixed-precision Adam moves 30 bytes per parameter (handbook §4); the norm reads 4 more.
 TEST(OptimizerTime, ReadsAndWritesTheStatesOfTheShard) {
   PreparedJob job = llama_8b_on_h100();
   job.job.cluster.device = ideal_device();  // 1 TB/s
@@ -436,9 +441,10 @@ TEST(OptimizerTime, ReadsAndWritesTheStatesOfTheShard) {
   EXPECT_NEAR(optimizer_time(job, plan, stage).value(), 1e9 * 34 / 1e12, 1e-9);
 }
 
-// Lion moves the same bytes of a layer. A layer of Llama-8B (h 4096, f 14336, keys 1024 wide) has 2
-// · 6h³ for Q and O, 2 · (4·1024²·h + 2·1024³) for K and V and 3 · (4h²f + 2h³) for the MLP, five
-// times; eight ranks of TP and eight of ZeRO-1 share 32 layers, at 100 TFLOP/s.
+// Lion moves the same bytes per layer as Muon, so the difference is Muon's matrix products. A layer
+// of Llama-8B (h 4096, f 14336, keys 1024 wide) has 2·6h³ for Q and O, 2·(4·1024²·h + 2·1024³) for
+// K and V and 3·(4h²f + 2h³) for the MLP, five times. Eight ranks of TP and eight of ZeRO-1 share
+// 32 layers, at 100 TFLOP/s.
 TEST(OptimizerTime, OfMuonAddsTheProductsOfItsMatrices) {
   PreparedJob job = llama_8b_on_h100();
   job.job.cluster.device = ideal_device();
@@ -457,8 +463,8 @@ TEST(OptimizerTime, OfMuonAddsTheProductsOfItsMatrices) {
   EXPECT_NEAR((muon - lion).value(), 32 * 5 * layer / 64 / 100e12, 1e-5);
 }
 
-// AdamW's second moment of embedding and head, 4 bytes read and 4 written: of 1e9 parameters on
-// eight ranks of ZeRO-1 at 1 TB/s a millisecond.
+// Embedding and head are updated by AdamW, whose second moment is 4 bytes read and 4 written: for
+// 1e9 parameters on eight ranks of ZeRO-1 at 1 TB/s, a millisecond.
 TEST(OptimizerTime, OfMuonHasTheSecondMomentOfTheEnds) {
   PreparedJob job = llama_8b_on_h100();
   job.job.cluster.device = ideal_device();

@@ -1,5 +1,6 @@
-// The path that a search walks millions of times: once its result has been used before, an estimate
-// takes nothing from the heap. A program of its own, because it counts every operator new.
+// A search calls the estimate millions of times. Once an estimate's result object has been used
+// before, it takes nothing from the heap. The test is a program of its own because it counts every
+// operator new.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -86,7 +87,8 @@ TEST(EstimateAllocation, IsNoneForAPlanOf16384Devices) {
   EXPECT_EQ(allocations_of_second_estimate(job, mixed), 0);
 }
 
-// The others are played, and so are zero-bubble schedules of fewer than 2p − 1 micro-batches.
+// All other schedules are played, and so are zero-bubble schedules with fewer than 2p − 1
+// micro-batches.
 TEST(EstimateAllocation, IsNoneForEveryScheduleWithAClosedForm) {
   PreparedJob job = llama_405b_job();
   job.job.training.global_batch *= 2;

@@ -44,7 +44,7 @@ TEST(Estimate, OfOneDeviceHasNoCommunicationAndNoBubble) {
   }
 }
 
-// Model FLOP over time, devices and peak: the definition.
+// The definition: model FLOP over step time, devices and peak.
 TEST(Estimate, MfuIsModelFlopOverWhatTheDevicesCouldDo) {
   const PreparedJob job = gpt3_on_a100();
   const Estimate out = estimate(job, legal_plan(job, korthikanti_plan()));
@@ -69,7 +69,8 @@ TEST(Estimate, HfuOfFullRecomputationCountsAFourthForward) {
   EXPECT_NEAR(out.hfu / out.mfu, ratio, 1e-9);
 }
 
-// FLOP of a forward pass that the hardware does once more, over 2·s·L: of the model's 3 passes.
+// Multiplications per token and layer that recomputation repeats: (HFU/MFU − 1) times the model
+// FLOP, over 2·s·L per sequence. The model FLOP are those of three passes.
 double repeated_weights(const PreparedJob& job, Recompute recompute) {
   PlanRequest request;
   request.recompute = recompute;
@@ -79,10 +80,10 @@ double repeated_weights(const PreparedJob& job, Recompute recompute) {
   return (out.hfu / out.mfu - 1) * job.model_flop.value() / (2 * tokens * job.job.model.layers);
 }
 
-// Llama-3.1-8B: h = a·d = 4,096, g·d = 1,024, f = 14,336. A layer's products have h·(a·d + 2g·d)
-// weights of Q, K and V, a·d·h of the output, 2h·f of gate and up, f·h of down; the core has
-// 2·s·a·d multiplications a token. The stop comes before the down projection, which nobody reads
-// (torch.utils.checkpoint, early stop).
+// Llama-3.1-8B: h = a·d = 4,096, g·d = 1,024, f = 14,336. The products of a layer have h·(a·d +
+// 2g·d) weights for Q, K and V, a·d·h for the output, 2h·f for gate and up, and f·h for down; the
+// core has 2·s·a·d multiplications per token. Recomputation stops before the down projection, whose
+// output no backward pass reads (torch.utils.checkpoint, early stop).
 TEST(Estimate, HfuLeavesOutWhatAnEarlyStopDoesNotRepeat) {
   PreparedJob job = llama_8b_on_h100();
   job.job.training.stack.recompute_stops_early = true;
@@ -93,7 +94,8 @@ TEST(Estimate, HfuLeavesOutWhatAnEarlyStopDoesNotRepeat) {
   EXPECT_NEAR(repeated_weights(job, {RecomputeMode::full, 0}), weights, 1e-9 * weights);
 }
 
-// Of queries, keys, values, output, gate, up and down every second: keys, output, up.
+// Every second one of the products queries, keys, values, output, gate, up and down is repeated:
+// keys, output and up.
 TEST(Estimate, HfuOfEverySecondProductCountsThoseAlone) {
   PreparedJob job = llama_8b_on_h100();
   job.job.training.stack.selective = SelectiveRecompute::every_second_matmul;
@@ -103,7 +105,7 @@ TEST(Estimate, HfuOfEverySecondProductCountsThoseAlone) {
   EXPECT_NEAR(repeated_weights(job, {RecomputeMode::selective, 0}), weights, 1e-9 * weights);
 }
 
-// Every rate doubled and every fixed time halved.
+// The same job with every rate doubled and every fixed time halved.
 PreparedJob twice_as_fast(PreparedJob job) {
   Device& device = job.job.cluster.device;
   for (auto& peak : device.peak) peak *= 2;
@@ -153,8 +155,8 @@ TEST(Estimate, FitsAtItsPeakAndNotOneByteBelow) {
   EXPECT_FALSE(estimate(job, plan).feasible);
 }
 
-// Bubble of equal stages, handbook §8: (p − 1)/(v·m) of the ideal time. GPT-3's end stages are
-// unequal by embedding and head, 1.4 % of a stage's FLOP.
+// The bubble of equal stages is (p − 1)/(v·m) of the ideal time (handbook §8). GPT-3's first and
+// last stage also have embedding and head, 1.4 % of a stage's FLOP.
 TEST(Estimate, BubbleOfInterleaved1F1BShrinksByTheChunks) {
   const PreparedJob job = gpt3_on_a100();
   const Estimate out = estimate(job, legal_plan(job, korthikanti_plan()));
@@ -162,8 +164,8 @@ TEST(Estimate, BubbleOfInterleaved1F1BShrinksByTheChunks) {
   EXPECT_NEAR(out.breakdown.bubble / ideal, 7.0 / (3 * 64), 0.01);
 }
 
-// Handbook §12.1: everything twice under DualPipe; the two copies are on stages that mirror each
-// other, so that both ends hold embedding and head.
+// Under DualPipe every parameter is held twice (handbook §12.1). The two copies lie on stages that
+// mirror each other, so both end stages hold embedding and head.
 TEST(Estimate, OfDualPipeHoldsTwoCopiesOfTheParameters) {
   Job untied = gpt3_on_a100().job;
   untied.model.tied_embeddings = false;
@@ -179,7 +181,7 @@ TEST(Estimate, OfDualPipeHoldsTwoCopiesOfTheParameters) {
   EXPECT_NEAR(parameters("dualpipe") / parameters("1f1b"), 2, 1e-12);
 }
 
-// 12 layers a stage either way; the V has both ends of the network on stage 0.
+// Every stage has 12 layers in either case. Under zb-v stage 0 holds both ends of the network.
 TEST(Estimate, OfAVHasBothEndsOnTheFirstStage) {
   const PreparedJob job = gpt3_on_a100();
   const Estimate out = estimate(
@@ -225,7 +227,7 @@ TEST(Estimate, CostsDevicesTimesPriceTimesTime) {
   const Estimate out = estimate(job, legal_plan(job, {.zero_stage = 1}));
   ASSERT_TRUE(out.cost_per_step.has_value());
   EXPECT_NEAR(out.cost_per_step->value(), 0.008 * out.step_time.value(), 1e-12);
-  // Between waiting (35 %) and full power of 8 × 500 W, times the PUE.
+  // The power is between idle (35 %) and full, 8 × 500 W, times the PUE.
   ASSERT_TRUE(out.energy_per_step.has_value());
   const double full = 8 * 500 * job.job.cluster.pue * out.step_time.value();
   EXPECT_GT(out.energy_per_step->value(), 0.35 * full);
@@ -261,7 +263,7 @@ TEST(ResolveRecompute, TakesTheFewestLayersThatFit) {
   EXPECT_FALSE(estimate(job, plan).feasible);
 }
 
-// Software that repeats all layers or none, and nothing less.
+// The stack can repeat all layers or none, but nothing less.
 TEST(ResolveRecompute, TakesWhatTheStackCan) {
   PreparedJob job = gpt3_on_a100();
   PlanRequest request = korthikanti_plan();
@@ -300,14 +302,15 @@ TEST(Estimate, OfRecomputationThatStopsEarlyLeavesOutAThirdOfTheMlp) {
   const Seconds whole = estimate(job, plan).breakdown.recompute;
   job.job.training.stack.recompute_stops_early = true;
   const Seconds early = estimate(job, plan).breakdown.recompute;
-  // The down projection is 58.7 of a layer's 218.1 million weights; attention and memory-bound
-  // operators are repeated too, so its share of the time is less.
+  // The down projection has 58.7 of a layer's 218.1 million weights. Attention and memory-bound
+  // operators are also repeated, so its share of the time is smaller.
   EXPECT_LT(early / whole, 0.9);
   EXPECT_GT(early / whole, 1 - 58.7 / 218.1);
 }
 
-// Gathers of one byte an element instead of two: half of the bytes of one of two collectives. Each
-// is a ring of eight: seven steps of 3 us, and 7/8 of 4,096 tokens by 4,096 at 450 GB/s.
+// Gathers move one byte per element instead of two, which saves half of the bytes of one of two
+// collectives. Each is a ring of eight: seven steps of 3 us, and 7/8 of 4,096 tokens by 4,096 at
+// 450 GB/s.
 TEST(Estimate, OfQuantisedGathersMovesThreeQuartersOfTheTraffic) {
   PreparedJob job = llama_8b_on_h100();
   job.job.training.precision = *find_precision_recipe("fp8");
@@ -324,7 +327,8 @@ TEST(Estimate, OfQuantisedGathersMovesThreeQuartersOfTheTraffic) {
   EXPECT_NEAR(forward() / wide, (latency + 0.75 * bytes) / (latency + bytes), 1e-6);
 }
 
-// 108 is no multiple of 8: on A100 78 TFLOP/s of fp16 vectors instead of 312 of tensor cores.
+// 108 is no multiple of 8, so on an A100 fp16 vectors at 78 TFLOP/s do the work instead of tensor
+// cores at 312.
 TEST(Estimate, OfUnfusedAttentionOnOddHeadsDoesWithoutTensorCores) {
   PreparedJob job = gpt3_on_a100();
   const auto core = [&](int head_dim) {
@@ -338,9 +342,10 @@ TEST(Estimate, OfUnfusedAttentionOnOddHeadsDoesWithoutTensorCores) {
   EXPECT_NEAR(core(108) / core(104), 312.0 / 78.0, 1e-9);
 }
 
-// Every boundary between two stages is met by both: p·v − 1 of a loop, of a way that turns 2·(p −
-// 1), of a micro-batch that goes one of two ways p − 1. With nothing lost but for them a second of
-// compute a second, and messages of a second each, passes are as long as there are boundaries.
+// The stages on both sides of a boundary take part in its sends. A micro-batch crosses p·v − 1
+// boundaries in a loop, 2·(p − 1) on a way that turns, and p − 1 on each of two ways. A message
+// takes a second here, and compute loses all of it, so passes get longer by two seconds per
+// boundary.
 TEST(Sends, SlowThePassesOnBothSidesOfEveryBoundary) {
   const PreparedJob job = gpt3_on_a100();
   Stack stack = job.job.training.stack;
@@ -365,8 +370,8 @@ TEST(Sends, SlowThePassesOnBothSidesOfEveryBoundary) {
   EXPECT_EQ(all("dualpipe", 1), 2 * (8 - 1));
 }
 
-// Where the stack does not overlap them a pass has what its own stage sends. On a way that turns,
-// or ways from both ends, that is each boundary once.
+// If the stack does not overlap sends, a pass contains what its own stage sends. On a way that
+// turns, or with ways from both ends, that is each boundary once.
 TEST(Sends, ThatAreNotOverlappedStandInThePassesOfTheirSenders) {
   const PreparedJob job = gpt3_on_a100();
   const auto all = [&](const char* schedule, int chunks) {
@@ -388,10 +393,10 @@ TEST(Sends, ThatAreNotOverlappedStandInThePassesOfTheirSenders) {
   EXPECT_EQ(all("dualpipe", 1), 8 - 1);
 }
 
-// Eight stages of two devices on nodes of eight: four to a domain, so that a message stays in it
-// but from the fourth stage to the fifth, and from the last to the first. NVLink's 300 GB/s against
-// 25: 2,048 · 12,288 elements of two bytes (sequence parallelism: half of them) in 84 µs and 1.007
-// ms, a message's latency aside.
+// Eight stages of two devices on nodes of eight: four stages per domain. A message leaves its
+// domain only from the fourth stage to the fifth and from the last to the first. 2,048 · 12,288
+// elements of two bytes (with sequence parallelism half of them) take 84 µs over NVLink at 300 GB/s
+// and 1.007 ms at 25 GB/s, plus a message's latency.
 TEST(Sends, StayInTheirDomainWhereTheNextStageIsInIt) {
   const PreparedJob job = gpt3_on_a100(2, 64);
   PlanRequest request{.tensor_parallel = 2, .pipeline_parallel = 8};
@@ -408,8 +413,8 @@ TEST(Sends, StayInTheirDomainWhereTheNextStageIsInIt) {
   EXPECT_EQ(sends.on_the_way(8), 6 * sends.within + sends.between);
 }
 
-// 1F1B has one micro-batch in flight for each stage, so that the sends of a round trip come on top
-// of it, with few micro-batches as with many: the player of pass lists says how much.
+// 1F1B keeps one micro-batch in flight per stage, so the sends of a round trip add to the time of
+// the pipeline, with few micro-batches as with many. The player of pass lists says how much.
 TEST(Sends, OfOneForwardOneBackwardPaceThePipeline) {
   for (const int microbatches : {1, 2, 4, 8, 11, 24, 128}) {
     PreparedJob job = gpt3_on_a100(8, microbatches);
@@ -431,9 +436,9 @@ TEST(Sends, OfOneForwardOneBackwardPaceThePipeline) {
   }
 }
 
-// A user's own layers, of which the first chunk of the first stage or the last of the last is
-// unlike the others: the player of pass lists says what they take. Ends that are one layer short,
-// and stages that are unlike each other with chunks that are alike, stand among them.
+// A user's own layers per stage, where the first chunk of the first stage or the last chunk of the
+// last stage differs from the others. The player of pass lists says what they take. Some cases have
+// end stages that are one layer short, or unlike stages whose chunks are alike.
 TEST(Pipeline, OfUnlikeLayersTakesWhatIsPlayed) {
   const PreparedJob job = llama_8b_on_h100(1, 16);
   const std::vector<std::vector<int>> lists = {
@@ -458,8 +463,8 @@ TEST(Pipeline, OfUnlikeLayersTakesWhatIsPlayed) {
   }
 }
 
-// Eight stages of like layers, four on a node: what is overlapped takes its part of each stage's
-// compute by its own two boundaries, of which some lie inside a node.
+// Eight stages of like layers, four per node. An overlapped send slows the stages at both ends of
+// its boundary, and some boundaries lie inside a node.
 TEST(Pipeline, HasTheSendsOfEveryStagesOwnBoundaries) {
   PreparedJob job = llama_8b_on_h100(2, 32);
   job.job.training.stack.overlap_slowdown = 0.2;
@@ -482,8 +487,8 @@ TEST(Pipeline, HasTheSendsOfEveryStagesOwnBoundaries) {
   }
 }
 
-// The head makes the last stage the longest: it begins when the first micro-batch has come to it
-// and ends last. The player of pass lists is the second computation.
+// The head makes the last stage the longest. It begins when the first micro-batch arrives and ends
+// last. The player of pass lists is the second computation.
 TEST(Pipeline, OfZbH1EndsWhenItsLastStageEnds) {
   const PreparedJob job = llama_8b_on_h100(1, 8);
   PlanRequest request{.pipeline_parallel = 8};

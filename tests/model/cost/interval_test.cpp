@@ -1,4 +1,4 @@
-// Expected widenings are worked out by hand from the factors of model/cost/interval.h.
+// Expected widenings are computed by hand from the factors of model/cost/interval.h.
 #include "model/cost/interval.h"
 
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@ using testing::IsEmpty;
 
 constexpr double kPrecision = 1e-12;
 
-// One node of H100, dense, with an interval and evidence that covers it.
+// A dense network on one node of H100, with an interval whose evidence covers the job.
 struct Question {
   PreparedJob job = llama_8b_on_h100();
   Stack& stack = job.job.training.stack;
@@ -46,7 +46,7 @@ TEST(MemoryInterval, IsThatOfTheStackAroundThePeak) {
   const Estimate answer = estimate(question.job, legal_plan(question.job, {}));
   EXPECT_NEAR(answer.peak_memory_low / answer.peak_memory, 0.96, kPrecision);
   EXPECT_NEAR(answer.peak_memory_high / answer.peak_memory, 1.12, kPrecision);
-  question.stack.memory_interval_low = 1.02;  // all peaks were above: the prediction is inside
+  question.stack.memory_interval_low = 1.02;  // all peaks were higher; it holds the prediction
   EXPECT_EQ(memory_interval(question.stack).low, 1);
 }
 
@@ -80,7 +80,7 @@ TEST(StepInterval, WidensInLogarithmOnAnotherGenerationOfDevices) {
   EXPECT_NEAR(std::log(interval.high), kUnseenGeneration * std::log(1.2), kPrecision);
 }
 
-// An MI300X, a TPU or a V100: no run of any stack was on one.
+// Devices such as an MI300X, a TPU or a V100: no published run of any stack was on one.
 TEST(StepInterval, WidensOnADeviceOfNoNamedGeneration) {
   Question question;
   question.job.job.cluster.device.generation.reset();
@@ -144,7 +144,8 @@ TEST(StepInterval, IsWiderForExpertsByTheFactorOfTheStack) {
   EXPECT_DOUBLE_EQ(question.widening(), 3);
 }
 
-// Carried over from another device: whatever the stack has runs of.
+// The kernel rates were carried over from another device, so it does not matter which runs the
+// stack has.
 TEST(StepInterval, IsWiderOnADeviceWhoseKernelsNobodyMeasured) {
   Question question;
   question.job.job.cluster.device.interval_widening = 2;

@@ -11,7 +11,7 @@
 namespace trainyard {
 namespace {
 
-// More ways to cut a layer than a table has room for.
+// More ways to cut a layer than the table of kernel times has room for.
 std::vector<LayerShard> many_shards() {
   std::vector<LayerShard> shards;
   for (int micro_batch = 1; micro_batch <= 600; ++micro_batch) {

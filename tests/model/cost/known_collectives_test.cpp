@@ -20,8 +20,8 @@ struct PricedMessage {
   CollectiveChoice choice;
 };
 
-// More than there is room for, on groups that lie inside a node, across nodes and on both; by
-// algorithms that some operations have and others lack.
+// More messages than the table has room for, on groups inside a node, across nodes and both; some
+// of the named algorithms exist for some operations only.
 std::vector<PricedMessage> many_messages(const PreparedJob& job) {
   std::vector<PricedMessage> messages;
   for (const GroupShape& group : {GroupShape{1, 2}, {1, 8}, {1, 64}, {2, 4}, {8, 8}, {4, 16}}) {

@@ -1,4 +1,5 @@
-// What one layer shows of its communication, against a step of the ring played by hand.
+// The part of a layer's communication that shows, against a step of the ring that is played by
+// hand.
 #include "model/cost/layer_cost.h"
 
 #include <gtest/gtest.h>
@@ -13,8 +14,8 @@ namespace {
 
 constexpr int kRanks = 8;
 
-// A kernel of `block` seconds that loses `slowdown` of its pace while blocks are sent beside it: it
-// and the sends end after so many.
+// When a kernel of `block` seconds and the sends beside it have both ended. The kernel loses the
+// share `slowdown` of its pace while blocks are sent.
 double played(double block, double sends, double slowdown) {
   const double done = sends * (1 - slowdown);
   return done >= block ? sends : sends + (block - done);
@@ -24,7 +25,7 @@ struct Ring {
   PreparedJob job = llama_8b_on_h100();
   Plan plan;
 
-  // Links that make a send take `send` seconds.
+  // Seconds of the ring that show on links where a send takes `send` seconds.
   double shown(double send, double slowdown) {
     job.job.training.stack.overlap_slowdown = slowdown;
     plan = legal_plan(
@@ -36,7 +37,8 @@ struct Ring {
     const LayerCost cost = layer_cost(job, plan, links, {});
     return (cost.forward.context_parallel + cost.input_gradient.context_parallel).value();
   }
-  // Of one step, forward or backward: its part of the core and of the merging of outputs.
+  // Compute of one step of the ring, forward or backward: its part of the attention core and of
+  // merging outputs.
   double block(Seconds OperatorTime::*pass) const {
     Seconds all;
     for (const Operator& op :
@@ -48,7 +50,8 @@ struct Ring {
   }
 };
 
-// One send beside each block but the last; backward two, one beside the first and the last block.
+// Forward, one send runs beside every block except the last. Backward there are two sends beside a
+// block, but only one beside the first and the last.
 TEST(RingAttention, TakesWhatTheLongerOfSendAndSlowedBlockTakes) {
   for (const double slowdown : {0.0, 0.2, 0.5}) {
     for (const double send : {1e-5, 1e-4, 3e-4, 1e-3, 1e-2}) {

@@ -14,7 +14,7 @@ namespace {
 
 using namespace literals;
 
-// Handbook §7 with K = 12: 16-bit gradients unless the stack says 4 bytes.
+// State bytes by handbook §7 with K = 12 and gradients of 16 bits, or of `gradient_bytes`.
 Bytes states(double parameters, int zero_stage, int ranks, double gradient_bytes = 2) {
   Training training = modern();
   training.stack.gradient_bytes = gradient_bytes;
@@ -35,10 +35,10 @@ TEST(StateMemory, OfZeroStagesIsThePublishedOne) {
   EXPECT_NEAR(states(7.5e9, 3, 64).value(), 1.875e9, 1e6);
 }
 
-// FSDP2 under torch.distributed.pipelining (stage.py: set_requires_gradient_sync(False) and
-// set_reshard_after_backward(False) but for the last backward pass): 2 bytes of each gathered
-// weight and 4 of each gradient are whole, 12 of master weight and moments are sharded, whatever
-// reshard_after_forward is. Without a pipeline nothing is.
+// FSDP2 under torch.distributed.pipelining calls set_requires_gradient_sync(False) and
+// set_reshard_after_backward(False) except for the last backward pass (stage.py). So 2 bytes of
+// each gathered weight and 4 of each gradient are whole, and 12 bytes of master weight and moments
+// are sharded, whatever reshard_after_forward is. Without a pipeline nothing is whole.
 TEST(StateMemory, UnderNoSyncHasWholeGradientsAndGatheredWeights) {
   Training training = modern();
   training.stack.gradient_bytes = 4;
@@ -61,8 +61,9 @@ TEST(StateMemory, UnderNoSyncHasWholeGradientsAndGatheredWeights) {
   EXPECT_DOUBLE_EQ(of(3, 1), 1e9 * (4 + 12.0) / 8);
 }
 
-// golden.md, Llama-2-7B: fp32 DDP states 107.8 GB, FSDP over 2, 4 and 8 ranks 53.9, 27.0 and 13.5:
-// 16 bytes of each of 6,738,415,616 parameters, whatever a stack has for gradients in 16 bits.
+// golden.md, Llama-2-7B: fp32 DDP states take 107.8 GB, FSDP over 2, 4 and 8 ranks 53.9, 27.0 and
+// 13.5. That is 16 bytes for each of 6,738,415,616 parameters, even if the stack uses 16-bit
+// gradients.
 TEST(StateMemory, OfFp32HasGradientsOfItsWeights) {
   for (const double gradient_bytes : {2, 4}) {
     Training training = modern();
@@ -93,8 +94,8 @@ TEST(StateMemory, Of175BillionParametersOnEightRanks) {
   EXPECT_NEAR(states(175e9, 3, 8).value(), 350.0e9, 1e8);
 }
 
-// golden.md, "states at t = 8, p = 16": 16 B, 18 B, ZeRO-1 over 8, distributed optimizer with fp32
-// gradients (6 + 12/8 bytes).
+// golden.md, "states at t = 8, p = 16": 16 B, 18 B, ZeRO-1 over 8, and the distributed optimizer
+// with fp32 gradients (6 + 12/8 bytes).
 TEST(StateMemory, OfAGpt3RankUnderMegatronsOptimizers) {
   const double parameters = 1.36419e9;
   EXPECT_NEAR(states(parameters, 0, 8) / 1.0_GiB, 20.33, 0.005);
@@ -103,8 +104,9 @@ TEST(StateMemory, OfAGpt3RankUnderMegatronsOptimizers) {
   EXPECT_NEAR(states(parameters, 1, 8, 4) / 1.0_GiB, 9.53, 0.005);
 }
 
-// PyTorch, fully_shard: a module's parameters are its fp32 shards, cast to 16 bits as they are
-// gathered; Adam has two more such tensors (handbook §7: 4 + 4 + 4, and 4 of the gradient).
+// In PyTorch's fully_shard a module's parameters are its fp32 shards, which are cast to 16 bits as
+// they are gathered. Adam keeps two more such tensors (handbook §7: 4 + 4 + 4, and 4 for the
+// gradient).
 TEST(StateMemory, OfFsdpCountsTheShardsAsParameters) {
   Training training = modern();
   training.stack.keeps_weight_copy = false;
@@ -121,9 +123,9 @@ TEST(StateMemory, OfFsdpCountsTheShardsAsParameters) {
   EXPECT_EQ(memory.optimizer, Bytes(8e9));
 }
 
-// Llama-3.1-8B in bf16 with its vocabulary of 128,256 × 4,096, embedding and head apart, and a
-// final norm: master weights and a momentum of all 8,030,261,248 parameters, AdamW's second moment
-// of those of the ends (Liu et al. 2025, arXiv 2502.16982, §2.2).
+// Llama-3.1-8B in bf16 with an untied vocabulary of 128,256 × 4,096 at both ends and a final norm.
+// All 8,030,261,248 parameters have master weights and a momentum; those at the ends also have
+// AdamW's second moment (Liu et al. 2025, arXiv 2502.16982, §2.2).
 TEST(StateMemory, OfMuonHasTwoMomentsAtTheEndsOfTheNetwork) {
   PreparedJob job = llama_8b_on_h100();
   job.job.training.optimizer = *find_optimizer("muon");
@@ -162,8 +164,8 @@ TEST(LayerActivations, AreKorthikantisRows) {
   EXPECT_NEAR(gpt3_layer(8, true).saved.input_only / mib, 6, 0.5);
 }
 
-// golden.md, "1F1B stage 0 of p = 16 (6 layers, 16 in flight)"; the embedding's own dropout mask
-// (1 byte an element) is extra.
+// golden.md, "1F1B stage 0 of p = 16 (6 layers, 16 in flight)". The embedding's own dropout mask (1
+// byte per element) comes on top.
 TEST(StageActivations, OfTheFirst1F1BStageOfGpt3) {
   const PreparedJob job = gpt3_on_a100(16, 64);
   const auto stage0 = [&](bool sequence_parallel, RecomputeMode mode) {
@@ -180,8 +182,8 @@ TEST(StageActivations, OfTheFirst1F1BStageOfGpt3) {
   EXPECT_NEAR(stage0(false, RecomputeMode::full), 4.50 + mask, 0.01);
 }
 
-// Four plans that recompute alike on every stage are the other road: a stage of the mixed one costs
-// what the same stage costs there.
+// Second computation: four plans that recompute the same way on every stage. A stage of the mixed
+// plan costs what that stage costs in the plan that recomputes everywhere as it does.
 TEST(StageRecompute, CostsWhatTheSameStageCostsWhereAllDoIt) {
   const PreparedJob job = gpt3_on_a100();
   PlanRequest request{.tensor_parallel = 8, .pipeline_parallel = 4};
@@ -199,8 +201,8 @@ TEST(StageRecompute, CostsWhatTheSameStageCostsWhereAllDoIt) {
   }
 }
 
-// Handbook §3: model FLOP are 3 forward passes, so repeating half the layers of one stage in four
-// adds an eighth of their forward FLOP to what the hardware does.
+// Model FLOP are 3 forward passes (handbook §3). Recomputing half the layers of one stage in four
+// adds an eighth of the forward FLOP to the hardware FLOP.
 TEST(StageRecompute, AddsTheFlopOfItsOwnLayersToWhatTheHardwareDoes) {
   const PreparedJob job = gpt3_on_a100();
   PlanRequest request{.tensor_parallel = 8, .pipeline_parallel = 4};
@@ -222,9 +224,10 @@ TEST(StageMemory, HoldsLogitsOrRecomputedActivationsNeverBoth) {
   }
 }
 
-// Huang et al. 2019: all micro-batches go forward before the first goes back. A logit waits as its
-// softmax in fp32, which its 16-bit gradient joins (Megatron-LM's cross_entropy.py, the stack of
-// gpt3_on_a100). At the peak those of the last one may have made way for a layer's gradients.
+// Under gpipe all micro-batches go forward before the first goes back (Huang et al. 2019). A logit
+// waits as its softmax in fp32, and its 16-bit gradient is added to that (Megatron-LM's
+// cross_entropy.py, the stack of gpt3_on_a100). At the peak, the logits of the last micro-batch may
+// already have been freed for a layer's gradients.
 TEST(StageMemory, OfGpipeHoldsTheLogitsOfEveryMicroBatch) {
   const PreparedJob job = gpt3_on_a100();
   PlanRequest request{.tensor_parallel = 8, .pipeline_parallel = 8, .schedule = "gpipe"};
@@ -239,9 +242,9 @@ TEST(StageMemory, OfGpipeHoldsTheLogitsOfEveryMicroBatch) {
   EXPECT_EQ(all.stages.front().memory.at_peak.logits, Bytes(0));
 }
 
-// The gradients of logits outlive their micro-batch's input gradient where its weight gradient is
-// put off: by p − 1 micro-batches on the last stage of ZB-H1, by 2p − 2 of ZB-H2 (Qi et al. 2023,
-// figures 2 and 3). In a V the first stage has the head and puts off nothing.
+// Where a weight gradient is put off, the logits' gradients live until then: for p − 1 more
+// micro-batches on the last stage of ZB-H1, for 2p − 2 of ZB-H2 (Qi et al. 2023, figures 2 and 3).
+// In a V the first stage has the head and puts off nothing.
 TEST(StageMemory, HoldsLogitGradientsUntilTheWeightGradient) {
   const PreparedJob job = gpt3_on_a100();
   const auto logits = [&](std::string_view schedule, int chunks, std::size_t stage) {
@@ -261,8 +264,8 @@ TEST(StageMemory, HoldsLogitGradientsUntilTheWeightGradient) {
   EXPECT_LE(logits("zb-v", 2, 0), 6 * one);
 }
 
-// 36 layers in 16 chunks are two each and one more in chunks 1 … 4 (design §3): the most of the
-// layers of the chunks in flight, added up over Megatron's order of passes
+// 36 layers in 16 chunks: two per chunk, and one more in chunks 1 … 4 (design §3). Expected is the
+// maximum of the layers in flight, counted over Megatron's order of passes
 // (core/pipeline_parallel/schedules.py, forward_backward_pipelining_with_interleaving: (p−i−1)·2 +
 // (v−1)·p passes of warm-up), m = 16.
 TEST(StageMemory, CountsTheLayersOfEachChunkInFlight) {
@@ -284,10 +287,10 @@ TEST(StageMemory, CountsTheLayersOfEachChunkInFlight) {
   }
 }
 
-// Backward passes run from the last layer to the first. Of a chunk of four layers with three
-// repeated the last has nothing but its input left when the third has all of itself again; with two
-// repeated two are gone, which is more than a layer. With seven of two chunks repeated one chunk
-// has no layer behind them. Where weight gradients are put off nothing is gone.
+// Backward passes run from the last layer to the first. In a chunk of four layers of which three
+// are recomputed, only the input of the last is left when the third is complete again. With two
+// recomputed, two layers are gone by then, which is more than a layer. With seven recomputed of two
+// chunks, one chunk has no layer behind them. Where weight gradients are put off, nothing is gone.
 TEST(StageMemory, HasNothingOfTheLayersBehindThoseThatAreRepeated) {
   const PreparedJob job = llama_8b_on_h100(2, 32);
   PlanRequest request{.tensor_parallel = 2};
@@ -310,9 +313,9 @@ TEST(StageMemory, HasNothingOfTheLayersBehindThoseThatAreRepeated) {
   EXPECT_GE(repeated(8, 3, "zb-h1", 1), all * (1 - 1e-9));
 }
 
-// The most that the passes of a stage keep: a forward pass `kept`, an input gradient `between`
-// until the weight gradient, a whole backward pass nothing. In what a stage has for one
-// micro-batch.
+// The most that a stage keeps over its list of passes, in units of one micro-batch's activations on
+// the stage. A forward pass adds `kept`; an input gradient leaves `between` of it until the weight
+// gradient; a whole backward pass leaves nothing.
 double most_kept(const Plan& plan, int stage, double kept, double between) {
   const PipelineShape shape = pipeline_shape(plan);
   double now = 0, most = 0;
@@ -327,9 +330,6 @@ double most_kept(const Plan& plan, int stage, double kept, double between) {
   return most / chunks_held(shape);
 }
 
-// Per token of Llama-3.1-8B over eight ranks: inputs of QKV, output projection, up and down of
-// 4096, 4096 / 8, 4096 and 14336 / 8 elements, the column-parallel ones sharded by sequence
-// parallelism; gradients of their outputs, 6144 / 8, 4096, 2 · 14336 / 8 and 4096, gathered.
 // PyTorch of December 2024, torch/distributed/pipelining/stage.py: for each of m micro-batches a
 // chunk has a buffer in which activations come (args_recv_info) and one in which gradients do
 // (grad_recv_info); output_chunks has what it sent and the buffers' grad what it sent back, until
@@ -406,7 +406,11 @@ TEST(StageMemory, KeepsEverySecondLayerWhole) {
               1, 1e-12);
 }
 
-// Neither queries, keys and values nor gate and up, which the first half alone reads.
+// What the weight gradients of Llama-3.1-8B read, per token on each of eight ranks. Inputs of QKV,
+// output projection, up and down: 4096, 4096/8, 4096 and 14336/8 elements, where sequence
+// parallelism shards the column-parallel ones. Gradients of their outputs: 6144/8, 4096, 2·14336/8
+// and 4096, gathered. Only the first half of the backward pass reads queries, keys and values, gate
+// and up.
 TEST(SavedBytes, BetweenTheHalvesAreWhatWeightGradientsRead) {
   const PreparedJob job = llama_8b_on_h100();
   for (const bool sharded : {false, true}) {
@@ -419,9 +423,9 @@ TEST(SavedBytes, BetweenTheHalvesAreWhatWeightGradientsRead) {
   }
 }
 
-// What full recomputation repeats, and what comes back from the host, for the first half of a
-// backward pass stays for the second. Where the most passes are on their way while others wait
-// between their halves the estimate has both; else it may have the inputs of some more.
+// What full recomputation repeats, or what comes back from the host, for the first half of a
+// backward pass stays until the second half. The estimate is exact where most passes are in flight
+// while others wait between their halves; otherwise it may count the inputs of a few more.
 TEST(StageMemory, KeepsWhatIsBackBetweenTheHalvesOfABackwardPass) {
   const PreparedJob job = llama_8b_on_h100();
   for (const char* schedule : {"zb-h1", "zb-h2", "zb-v", "dualpipe"}) {
@@ -432,7 +436,7 @@ TEST(StageMemory, KeepsWhatIsBackBetweenTheHalvesOfABackwardPass) {
     const Plan plan = legal_plan(job, request);
     const Estimate priced = estimate(job, plan);
     const LayerCost layer = layer_cost(job, plan, plan_links(job, plan), {});
-    for (int i = 1; i < 3; ++i) {  // neither embedding nor head
+    for (int i = 1; i < 3; ++i) {  // stages with neither embedding nor head
       const auto stage = static_cast<std::size_t>(i);
       const double layers = priced.held[stage].layers;
       const double input = layers * layer.saved.input_only.value();
@@ -447,8 +451,9 @@ TEST(StageMemory, KeepsWhatIsBackBetweenTheHalvesOfABackwardPass) {
   }
 }
 
-// An unfused core's softmax, mask and dropout output (handbook §7: 5as² bytes) are read by the
-// first half alone: of each layer between the halves that much less stays, but for the one at work.
+// An unfused core saves softmax, mask and dropout output (handbook §7: 5as² bytes), which only the
+// first half of the backward pass reads. So each layer between the halves keeps that much less,
+// except for the layer at work.
 TEST(StageMemory, DropsTheScoresBetweenTheHalvesOfABackwardPass) {
   PreparedJob job = llama_8b_on_h100();
   job.job.training.stack.flash_attention = false;
@@ -472,7 +477,7 @@ TEST(StageMemory, DropsTheScoresBetweenTheHalvesOfABackwardPass) {
   }
 }
 
-// Of activations on the host two layers are on their way.
+// With activations on the host, two layers' activations are on the device at a time.
 TEST(StageMemory, KeepsWhatIsFetchedBetweenTheHalvesOfABackwardPass) {
   const PreparedJob job = llama_8b_on_h100();
   PlanRequest request{.pipeline_parallel = 4, .schedule = "zb-h2"};
@@ -491,8 +496,9 @@ TEST(StageMemory, KeepsWhatIsFetchedBetweenTheHalvesOfABackwardPass) {
   }
 }
 
-// PyTorch's loss_parallel makes the gradient of a sharded vocabulary's logits out of four fp32
-// tensors of their size (torch/distributed/tensor/parallel/loss.py); one rank's kernels of three.
+// PyTorch's loss_parallel makes the gradient of a sharded vocabulary's logits from four fp32
+// tensors of their size (torch/distributed/tensor/parallel/loss.py); the kernels for one rank need
+// three.
 TEST(StageMemory, OfLogitsOverTensorRanksIsWhatTheStackSaysOfThem) {
   Job of = llama_8b_on_h100().job;
   of.training.stack.saved_logit_bytes = 12;
@@ -519,8 +525,8 @@ TEST(StageMemory, OffloadedStatesLeaveTheDevice) {
   EXPECT_NEAR(peak.parameters.value(), 2 * 8030261248.0, 1);
 }
 
-// Adam's states are 12 bytes a parameter, shared out among the ranks of ZeRO-1; gradients are
-// whole on every rank (handbook §7).
+// Adam's states take 12 bytes per parameter, divided among the ranks of ZeRO-1. Gradients are whole
+// on every rank (handbook §7).
 TEST(HostMemory, HoldsTheStatesOfAllRanksOfANode) {
   PreparedJob job = llama_8b_on_h100();
   PlanRequest request{.zero_stage = 1};
@@ -540,8 +546,8 @@ TEST(HostMemory, HoldsTheStatesOfAllRanksOfANode) {
   EXPECT_TRUE(estimate(job, plan).feasible);
 }
 
-// A layer's activations of every micro-batch in flight: as many as there are stages behind, and
-// this one (1F1B, Narayanan et al. 2021).
+// A layer's activations are held for every micro-batch in flight: one for this stage and one for
+// each stage behind it (1F1B, Narayanan et al. 2021).
 TEST(HostMemory, HoldsTheActivationsOfTheMicroBatchesInFlight) {
   const PreparedJob job = llama_8b_on_h100();
   PlanRequest request{.pipeline_parallel = 4, .schedule = "1f1b"};

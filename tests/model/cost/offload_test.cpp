@@ -1,5 +1,5 @@
-// What lies in the memory of the host is copied over its link: bytes by hand over a link so slow
-// that the copies show, beside the passes of the same plan without.
+// What lies in host memory is copied over the host link. The bytes are counted by hand, and the
+// link is so slow that the copies outlast the passes of the same plan without offloading.
 #include "model/cost/memory/offload.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ constexpr OffloadTarget kHost = OffloadTarget::host;
 struct Offloaded {
   PreparedJob job = llama_8b_on_h100();
   Plan plan, without;
-  PassTimes passes;  // of the only stage, without
+  PassTimes passes;  // of the only stage, without offloading
 
   Offloaded(Offload offload, double bandwidth, int zero_stage = 0) {
     job.job.cluster.device.host_bandwidth = BytesPerSecond(bandwidth);
@@ -30,11 +30,11 @@ struct Offloaded {
   double shown() const { return estimate(job, plan).breakdown.offload.value(); }
 };
 
-constexpr double kMatrix = 128256.0 * 4096;  // of the embedding, and of the head
+constexpr double kMatrix = 128256.0 * 4096;  // weights of the embedding, and of the head
 constexpr double kLayer = (kParameters - 2 * kMatrix) / 32;
 
-// Each unit's beside the one before it, those of the first beside the last of the pass before; and
-// once before the first pass.
+// Each unit's weights are copied beside the unit before it; those of the first unit, beside the
+// last unit of the previous pass, or alone before the first pass.
 TEST(Offload, FetchesTheWeightsForEveryPass) {
   const Offloaded weights({.parameters = kHost}, 1e9);
   const double one = 2 * 2 * kParameters / 1e9 - weights.passes.total().value();
@@ -42,8 +42,9 @@ TEST(Offload, FetchesTheWeightsForEveryPass) {
   EXPECT_NEAR(weights.shown(), expected, 1e-9 * expected);
 }
 
-// Over a link beside which passes take no time: they come one after the other. The second layer
-// waits until those of the head have gone as well, and the step for those of the embedding.
+// On this link the passes beside the copies take no time, so the copies run one after the other.
+// The second layer also waits for the head's gradients, and the end of the step for the
+// embedding's.
 TEST(Offload, CopiesTheGradientsOfEveryMicroBatch) {
   const Offloaded gradients({.gradients = kHost}, 1e6);
   const double bytes = gradients.job.job.training.stack.gradient_bytes;
@@ -62,8 +63,8 @@ TEST(Offload, FetchesAShardOfTheWeightsUnderZeRO3) {
   EXPECT_DOUBLE_EQ(copies(whole), copies(shard));
 }
 
-// Passes of a second each, on a stage of one layer between others; the link has four seconds of
-// copies in one way, three of them in the other.
+// Passes of a second each on a stage of one layer between other stages. The link has four seconds
+// of copies in one direction and three in the other.
 TEST(Offload, TakesAtLeastWhatEachWayOfTheLinkTakes) {
   const Seconds one(1);
   OffloadCopies copies{.beside = {one, one * 2, one}, .weights = one, .activations = one};
@@ -72,7 +73,7 @@ TEST(Offload, TakesAtLeastWhatEachWayOfTheLinkTakes) {
   EXPECT_DOUBLE_EQ((passes.total() + exposed.total()).value(), 4);
 }
 
-// All but what comes before the first pass and goes behind the last.
+// Only the copy before the first pass and the one after the last pass show.
 TEST(Offload, HidesBehindThePassesWhereTheLinkIsFast) {
   const Offloaded states({.parameters = kHost, .gradients = kHost}, 1e15);
   const double bytes = 2 + states.job.job.training.stack.gradient_bytes;
@@ -96,9 +97,9 @@ TEST(Offload, OnDisksIsNoFasterThanTheDisks) {
   EXPECT_DOUBLE_EQ(disks.shown(), slow.shown());
 }
 
-// Bytes of a parameter: gradients (4 bytes) and weights (2) on their way to the update and back.
-// What lies on the host already does not cross where the host makes it. Where the device does, its
-// norm reads gradients that are gone by the time of the update, and weights come and go.
+// Bytes per parameter that cross the host link for the update: gradients (4 bytes) and weights (2),
+// there and back. If the host updates, what already lies there does not cross. If the device
+// updates, gradients cross twice, for the norm and for the update, and weights come and go.
 TEST(Offload, CrossesOnceAStepWhereTheOptimizerLiesElsewhere) {
   const auto crossing = [](Offload offload, int zero_stage = 0) {
     Offloaded job(offload, 1e9, zero_stage);
@@ -113,14 +114,15 @@ TEST(Offload, CrossesOnceAStepWhereTheOptimizerLiesElsewhere) {
   EXPECT_EQ(crossing({.parameters = kHost, .gradients = kHost, .optimizer = kHost}), 0);
   EXPECT_DOUBLE_EQ(crossing({.parameters = kHost}), 2 * 2);
   EXPECT_DOUBLE_EQ(crossing({.gradients = kHost}), 2 * gradient);
-  // Of eight ranks each updates its part; whole weights go back.
+  // Each of eight ranks updates its part; the whole weights go back.
   EXPECT_DOUBLE_EQ(crossing({.parameters = kHost}, 1), 2.0 / 8 + 2);
   EXPECT_DOUBLE_EQ(crossing({.gradients = kHost}, 1), 2 * gradient / 8);
   EXPECT_DOUBLE_EQ(crossing({.parameters = kHost}, 3), 2 * 2.0 / 8);
 }
 
-// Traffic of parameters that holds the kernels holds no copies: of activations that outlast the
-// passes as much less shows, but for the two of 32 layers that nothing waits for.
+// Traffic of parameters that stalls the kernels does not stall the copies. So where copies of
+// activations outlast the passes, less of them shows, by as much as the traffic takes; except for
+// two of 32 layers, whose copies nothing waits for.
 TEST(Offload, GoesOnBesideTrafficThatKernelsWaitFor) {
   Offloaded slow({.activations = kHost}, 1e9);
   slow.plan.overlap.data_parallel = false;

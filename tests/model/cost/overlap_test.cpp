@@ -29,14 +29,15 @@ std::vector<PassUnit> one_by_one(const UnitSequence& units) {
   return all;
 }
 
-// The messages of a pass played unit by unit: the link is busy until `link`, compute until `clock`.
-// A unit begins when its gather has come, which waits for the reductions given to the link before
-// the unit before it began; its own reduction is given to the link where it ends.
+// Plays the messages of a pass unit by unit; the link is busy until `link`, compute until `clock`.
+// A unit begins when its weights are gathered. That gather waits for the reductions that were given
+// to the link before the previous unit began. A unit's own reduction is given to the link when the
+// unit ends.
 Seconds played_pass(const std::vector<PassUnit>& units) {
   Seconds clock;
   Seconds link;
-  Seconds begun;      // the unit before
-  Seconds to_reduce;  // of the unit before
+  Seconds begun;      // when the unit before began
+  Seconds to_reduce;  // the reduction of the unit before
   for (std::size_t i = 0; i < units.size(); ++i) {
     if (i > 0) link = std::max(link, begun);
     if (units[i].gather > Seconds(0)) {

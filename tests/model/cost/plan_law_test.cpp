@@ -140,8 +140,8 @@ TEST_P(PlanLaw, StoredActivationsNeverRiseWithRecomputation) {
   });
 }
 
-// §12.6: nor do stored activations, nor states, rise with t at fixed D, m, b, p. The devices grow
-// with t: the cluster is not consulted for memory.
+// §12.6: stored activations and states do not rise with t either, at fixed D, m, b, p. The number
+// of devices grows with t; memory does not depend on the cluster.
 TEST_P(PlanLaw, StatesAndActivationsNeverRiseWithTensorParallelism) {
   for_random_plans([&](const PlanRequest&, Plan plan) {
     if (plan.expert_parallel > 1) return;  // e·e_t would no longer divide t·c·D
@@ -161,8 +161,9 @@ TEST_P(PlanLaw, StatesAndActivationsNeverRiseWithTensorParallelism) {
   });
 }
 
-// Nobody waits longer for a faster network, whatever is overlapped: but by less than a percent
-// where it makes another algorithm the fastest, whose steps take more from the compute beside them.
+// A faster network never makes the step longer, whatever is overlapped. The exception is less than
+// a percent, where another algorithm becomes the fastest whose steps take more from the compute
+// beside them.
 TEST_P(PlanLaw, StepTimeNeverRisesWithTheBandwidthOfTheNics) {
   std::vector<PreparedJob> faster;
   for (const double times : {0.5, 1.0, 1.5, 2.0, 3.0, 4.0}) {

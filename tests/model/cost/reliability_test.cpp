@@ -20,14 +20,14 @@ TEST(Intervals, OfYoungAndDalyAreThoseOfTheHandbook) {
   EXPECT_NEAR(daly_interval(60.0_s, kLlamaMtbf).value(), 1116.3, 0.05);
 }
 
-// Daly 2006, eq. 37: beyond C = 2M a checkpoint a mean time between failures.
+// Daly 2006, eq. 37: for C ≥ 2M, one checkpoint per mean time between failures.
 TEST(Intervals, OfDalyIsTheMtbfForACheckpointThatTakesTwiceAsLong) {
   EXPECT_EQ(daly_interval(200.0_s, 100.0_s), 100.0_s);
   EXPECT_LT(daly_interval(199.0_s, 100.0_s), 100.0_s);
 }
 
-// The minimum of the wall time, found by trying, lies where Daly's expansion puts it: to 1 % while
-// C is small against M.
+// The interval with the least wall time, found by trying, is Daly's to 1 % while C is small against
+// M.
 TEST(WallTime, IsLeastAtDalysInterval) {
   for (const double checkpoint : {1.0, 10.0, 60.0, 300.0}) {
     const auto wall = [&](double interval) {
@@ -51,7 +51,7 @@ TEST(Goodput, IsTheShareBetweenCheckpointsWhenNothingFails) {
   EXPECT_NEAR(goodput(cycle), 0.9, 1e-9);
 }
 
-// By hand, M = 1000, τ + C = 1000, R = 0: a success costs M (e − 1) on average.
+// By hand for M = 1000, τ + C = 1000, R = 0: an interval that succeeds costs M(e − 1) on average.
 TEST(Goodput, CountsTheAttemptsThatAFailureCuts) {
   const FailureCycle cycle{
       .interval = 900.0_s, .checkpoint = 100.0_s, .restart = 0.0_s, .mtbf = 1000.0_s};
@@ -64,7 +64,8 @@ TEST(JobMtbf, IsLlama3sOnItsDevicesByDefault) {
   EXPECT_NEAR(job_mtbf({}, cluster, 8192) / kLlamaMtbf, 2, 1e-12);
 }
 
-// 64 devices of 640 s: 0.1 failures a second; 4 racks of 40 s: 0.1; 1 leaf of 10 s: 0.1.
+// 64 devices with 640 s each fail 0.1 times per second; so do 4 racks with 40 s and 1 leaf with 10
+// s.
 TEST(JobMtbf, AddsTheRatesOfDevicesRacksAndLeaves) {
   Reliability reliability;
   reliability.device_mtbf = 640.0_s;
@@ -74,7 +75,8 @@ TEST(JobMtbf, AddsTheRatesOfDevicesRacksAndLeaves) {
   EXPECT_NEAR(job_mtbf(reliability, cluster, 64).value(), 1 / 0.3, 1e-9);
 }
 
-// A node's row of exactly two lost heartbeats: 0.1² · 0.9 of them, one a second, 8 nodes.
+// A false alarm is exactly two lost heartbeats in a row: 0.1²·0.9 of all heartbeats, one per
+// second, from 8 nodes.
 TEST(JobMtbf, CountsFalseAlarms) {
   Reliability reliability;
   reliability.device_mtbf = Seconds(1e30);
@@ -104,15 +106,16 @@ TEST(CheckpointCosts, AreOfFourteenBytesAParameter) {
   EXPECT_DOUBLE_EQ(checkpoint_cost(example.job, example.plan, {}).bytes.value(), example.bytes);
 }
 
-// FSDP's state dict has the fp32 weights and Adam's moments; 16-bit weights are casts on the fly.
+// FSDP's state dict holds the fp32 weights and Adam's moments, but no 16-bit weights, which are
+// casts.
 TEST(CheckpointCosts, AreOfTwelveBytesWhereThereIsNoCopyOfTheWeights) {
   Example example;
   example.job.job.training.stack.keeps_weight_copy = false;
   EXPECT_DOUBLE_EQ(checkpoint_cost(example.job, example.plan, {}).bytes.value(), 12 * 8030261248.0);
 }
 
-// 2 weights, 4 master, a momentum of 4; embedding, head (128,256 × 4,096 each) and final norm have
-// AdamW's second (Liu et al. 2025, arXiv 2502.16982, §2.2).
+// 2 bytes of weight, 4 of master weight, 4 of momentum. Embedding, head (128,256 × 4,096 each) and
+// final norm also have AdamW's second moment (Liu et al. 2025, arXiv 2502.16982, §2.2).
 TEST(CheckpointCosts, OfMuonHaveTwoMomentsAtTheEndsOfTheNetwork) {
   Example example;
   example.job.job.training.optimizer = *find_optimizer("muon");
@@ -145,7 +148,7 @@ TEST(CheckpointCosts, AreThoseOfOneReplicaWhereCheckpointsAreNotSharded) {
   const double host = example.job.job.cluster.device.host_bandwidth.value();
   EXPECT_NEAR(checkpoint_cost(example.job, example.plan, whole).copy.value(),
               example.bytes / 8 / host, 1e-9);
-  // One node writes: eight NICs of 25 GB/s at 0.85, less than the store takes.
+  // If one node writes, its eight NICs of 25 GB/s at 0.85 are the limit, not the store.
   StorageTier fast;
   fast.write_bandwidth = BytesPerSecond(1e15);
   EXPECT_NEAR(tier_cost(example.job, example.plan, whole, fast).write.value(),
@@ -160,7 +163,7 @@ TEST(CheckpointCosts, DoubleWhenOthersTakeHalfOfTheStore) {
               2 * example.bytes / 64e9, 1e-9);
 }
 
-// Of ten one in full and nine a tenth of it: 1.9 / 10.
+// Of ten checkpoints one is full and nine are a tenth of it: 1.9/10.
 TEST(CheckpointCosts, ShrinkWithIncrements) {
   const Example example;
   Checkpointing checkpointing{.mode = CheckpointMode::synchronous};
@@ -170,7 +173,7 @@ TEST(CheckpointCosts, ShrinkWithIncrements) {
       0.19 * example.bytes / 64e9, 1e-9);
 }
 
-// A copy on one peer crosses the NICs once; two nodes hold each part.
+// A copy on one peer crosses the NICs once, and each part is then on two nodes.
 TEST(CheckpointCosts, InMemoryAreThoseOfTheNics) {
   const Example example;
   const TierCost cost =
@@ -202,7 +205,8 @@ TEST(EstimatedGoodput, NeverTakesCheckpointsFasterThanTheyAreWritten) {
             Seconds(example.bytes / 1e9));
 }
 
-// A checkpoint comes after a step: asked for more often, the goodput is that of one a step.
+// A checkpoint is taken after a step. If it is asked for more often, the goodput is that of one per
+// step.
 TEST(EstimatedGoodput, TakesNoMoreCheckpointsThanSteps) {
   Example example;
   example.step = 7.0_s;

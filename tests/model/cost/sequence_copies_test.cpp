@@ -1,7 +1,7 @@
-// Copies beside the collectives of sequence parallelism (Stack::copies_sharded_sequences), against
-// counts by hand: Llama 3.1 8B with 4,096 tokens a micro-batch on t = 8, on a device of 1 TB/s
-// without launch times. One whole tensor has 4,096 · 4,096 = 2^24 elements, so that a copy reads
-// and writes 2^26 bytes in 16 bits and 2^25 in 8, a microsecond for each 10^6 of them.
+// Copies beside the collectives of sequence parallelism (Stack::copies_sharded_sequences), counted
+// by hand: Llama 3.1 8B with 4,096 tokens per micro-batch and t = 8, on a device of 1 TB/s without
+// launch times. A whole tensor has 4,096 · 4,096 = 2^24 elements, so a copy reads and writes 2^26
+// bytes in 16 bits and 2^25 in 8, at a microsecond per 10^6 bytes.
 #include <gtest/gtest.h>
 
 #include "model/cost/estimate.h"
@@ -13,8 +13,8 @@
 namespace trainyard {
 namespace {
 
-constexpr double kCopy = 67'108'864 / 1e12;  // seconds, in 16 bits
-constexpr double kCast = 33'554'432 / 1e12;  // in 8
+constexpr double kCopy = 67'108'864 / 1e12;  // seconds for 16 bits
+constexpr double kCast = 33'554'432 / 1e12;  // seconds for 8 bits
 
 PreparedJob job_with(bool copies, const char* precision = "bf16") {
   Training training = modern(4096);
@@ -22,7 +22,7 @@ PreparedJob job_with(bool copies, const char* precision = "bf16") {
   training.precision = *find_precision_recipe(precision);
   training.stack.copies_sharded_sequences = copies;
   training.stack.quantised_gathers = true;
-  training.stack.memory_traffic = 1.8;  // of what is fused in part: not of a copy
+  training.stack.memory_traffic = 1.8;  // applies to partly fused kernels, not to a copy
   training.stack.host_layer_forward = training.stack.host_microbatch = Seconds(0);
   training.stack.selective = SelectiveRecompute::every_second_matmul;
   training.stack.recompute_stops_early = true;
@@ -38,7 +38,8 @@ struct Added {
   double forward, backward, full, selective, embedding, head;
 };
 
-// What the key adds to the passes of a layer, and to both passes of the ends.
+// Seconds that the copies add to the passes of a layer, and to both passes of the ends of the
+// network.
 Added added_by_copies(const PlanRequest& request, const char* precision = "bf16") {
   const StageCosts with = costs_of(job_with(true, precision), request);
   const StageCosts without = costs_of(job_with(false, precision), request);
@@ -61,8 +62,8 @@ Added added_by_copies(const PlanRequest& request, const char* precision = "bf16"
 
 constexpr double kRounding = 1e-12;
 
-// Two gathers and two scatters each way. Full recomputation with an early stop repeats all but the
-// last scatter, torchtitan's selective one the gathers.
+// A layer has two gathers and two scatters each way. Full recomputation with an early stop repeats
+// all except the last scatter; torchtitan's selective recomputation repeats the gathers.
 TEST(SequenceCopies, AreAReadAndAWriteOfTheWholeTensorForEveryCollective) {
   const Added added = added_by_copies({.tensor_parallel = 8, .sequence_parallel = true});
   EXPECT_NEAR(added.forward, 4 * kCopy, kRounding);
@@ -73,7 +74,7 @@ TEST(SequenceCopies, AreAReadAndAWriteOfTheWholeTensorForEveryCollective) {
   EXPECT_NEAR(added.head, 2 * kCopy, kRounding);
 }
 
-// Gathers carry casts, sums do not; at the ends of the network nothing is cast.
+// With fp8, gathers carry casts and sums do not. Nothing is cast at the ends of the network.
 TEST(SequenceCopies, OfGatheredCastsAreOfOneByteAnElement) {
   const Added added = added_by_copies({.tensor_parallel = 8, .sequence_parallel = true}, "fp8");
   EXPECT_NEAR(added.forward, 2 * kCast + 2 * kCopy, kRounding);
@@ -92,7 +93,7 @@ TEST(SequenceCopies, AreNoneWithoutSequenceParallelism) {
   }
 }
 
-// While a sum is copied both are there: n·h elements of 16 bits.
+// While a sum is copied, both the sum and its copy exist: n·h elements of 16 bits more.
 TEST(SequenceCopies, HaveATensorMoreInBackward) {
   const PlanRequest request{.tensor_parallel = 8, .sequence_parallel = true};
   const Bytes more = costs_of(job_with(true), request).layers[0].gradients -
@@ -100,7 +101,7 @@ TEST(SequenceCopies, HaveATensorMoreInBackward) {
   EXPECT_EQ(more.value(), 2 * 16'777'216);
 }
 
-// 32 layers of eight copies and two ends of two, for each of eight micro-batches.
+// 32 layers with eight copies and two ends with two, for each of eight micro-batches.
 TEST(SequenceCopies, AreInTheStepOfTheEstimate) {
   const PlanRequest request{.tensor_parallel = 8, .sequence_parallel = true, .zero_stage = 0};
   const auto step = [&](bool copies) {

@@ -1,5 +1,5 @@
-// What a stack's structure does to the estimate: dispatch in two levels, overlapped exchange,
-// offloading instead of recomputing, older libraries.
+// How a stack's structure changes the estimate: dispatch in two levels, overlapped exchange,
+// offloading instead of recomputation, older libraries.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -27,9 +27,9 @@ LayerTraffic moe_traffic(const PreparedJob& job, const Plan& plan) {
   return layer_traffic(job, plan, plan_links(job, plan), {}, {.moe = true});
 }
 
-// Nodes of one rank each: nothing is left to pass on inside. A token has two different ones of
-// eight experts. On eight nodes they are never on one; on four, with two experts each, they are one
-// time in seven, so that it goes to 4·(1 − C(6,2)/C(8,2)) = 13/7 of them instead of to 2.
+// One rank per node, so nothing is passed on inside a node. A token has two different experts of
+// eight. On eight nodes they are never on the same node. On four, with two experts each, they are
+// in one case of seven, so a token goes to 4·(1 − C(6,2)/C(8,2)) = 13/7 nodes instead of 2.
 TEST(DeduplicatedDispatch, SendsATokenOnceToEachNode) {
   PreparedJob job = mixtral_on_h100(8);
   job.job.cluster.devices_per_node = 1;
@@ -41,15 +41,16 @@ TEST(DeduplicatedDispatch, SendsATokenOnceToEachNode) {
   for (const auto& [nodes, reached] : {std::pair{8, 2.0}, std::pair{4, 13.0 / 7}}) {
     const Plan plan = legal_plan(job, {.expert_parallel = nodes});
     const Seconds once = moe_traffic(job, plan).expert_parallel.forward;
-    // Each message has a latency beside its bytes.
+    // Each message also has a latency, hence the tolerance.
     EXPECT_NEAR(once / moe_traffic(every, plan).expert_parallel.forward, reached / 2, 2e-3);
   }
 }
 
-// Two nodes with four of eight experts each: both of a token's are on one by C(4,2)/C(8,2) = 3/14,
-// so that 2·(1 − 3/14) = 11/7 copies reach all nodes, of which half crosses; without it four of
-// seven peers of each rank are across, with 2 copies a token. 4,096 tokens of 4,096 elements in 16
-// bits, 25 GB/s a rank, of which a fabric gives 85 %.
+// Two nodes with four of eight experts each. Both experts of a token are on one given node with
+// probability C(4,2)/C(8,2) = 3/14, so a token reaches 2·(1 − 3/14) = 11/7 nodes, and half of these
+// copies cross. Without deduplication four of a rank's seven peers are across, with 2 copies per
+// token. 4,096 tokens of 4,096 elements in 16 bits, 25 GB/s per rank, of which the fabric gives 85
+// %.
 TEST(DeduplicatedDispatch, CrossesNodesOnceAndIsPassedOnInside) {
   PreparedJob job = mixtral_on_h100(2);
   job.job.cluster.devices_per_node = 4;
@@ -63,7 +64,8 @@ TEST(DeduplicatedDispatch, CrossesNodesOnceAndIsPassedOnInside) {
   EXPECT_NEAR(exchange.backward.value() / (2 * crossing), 1, 0.03);
 }
 
-// As the experts compute the tokens that come, whatever they had room for.
+// The exchange carries the tokens that the experts compute: all that come, or what their capacity
+// lets through.
 TEST(ExpertExchange, CarriesWhatComesAndOnlyWhatTheCapacityLetsThrough) {
   const PreparedJob job = mixtral_on_h100(1);
   const auto backward = [&](PlanRequest request) {
@@ -94,7 +96,7 @@ struct TightJob {
   PreparedJob job = llama_8b_on_h100();
   PlanRequest request{.zero_stage = 3, .recompute = {RecomputeMode::automatic, 0}};
 
-  // Memory for half of what recomputation saves.
+  // The device has memory for half of what recomputation saves.
   TightJob() {
     PlanRequest all = request;
     all.recompute = {RecomputeMode::full, 0};
@@ -155,7 +157,8 @@ TEST(GemmSpeedHopper, SlowsGemmsOnHopperAndLaterOnly) {
   EXPECT_EQ(time(example_a100()), ampere);
 }
 
-// An L40S or an MI300X has 8 bits, and kernels of the older kind in its own rates.
+// An L40S or an MI300X computes in 8 bits, but its own rates contain attention kernels of the older
+// kind.
 TEST(AttentionSpeedHopper, IsNotOfEveryDeviceWithEightBits) {
   PreparedJob job = llama_8b_on_h100();
   const auto time = [&](const Device& device) {
@@ -190,7 +193,7 @@ TEST(AttentionGeneration, ScalesTheKernelsRate) {
   EXPECT_NEAR(older / forward_of(job, device, OperatorKind::attention_core), 1, 1e-12);
 }
 
-// Parameters of 16 bits over 25 GB/s a rank cross 2 nodes; what hides them is taken away.
+// The gather of the parameters, 16 bits each at 25 GB/s per rank over 2 nodes, is no longer hidden.
 TEST(ExposedGathers, AddTheGatherOfTheParameters) {
   PreparedJob job = llama_8b_on_h100(2);
   job.job.training.stack.overlap.data_parallel = true;

@@ -11,7 +11,8 @@ namespace {
 
 using namespace literals;
 
-// Of 16 devices on two nodes with one NIC of 25 GB/s each, seconds for 10^9 gradients of 4 bytes.
+// Seconds for the all-reduce of 10^9 gradients of 4 bytes of a tied embedding, on 16 devices in two
+// nodes with one NIC of 25 GB/s each.
 double seconds_for_tied_gradients(const PlanRequest& request) {
   Cluster cluster = example_cluster(example_a100(), 2);
   cluster.inter.nics_per_node = 1;
@@ -23,9 +24,9 @@ double seconds_for_tied_gradients(const PlanRequest& request) {
   return time_between_copies(job, plan, plan_links(job, plan), stage).value();
 }
 
-// A ring of two passes all of the gradients on in each direction (handbook §6: 2(n − 1)/n), and
-// 0.85 of a NIC is attained. Who shares it are the ranks of one stage on a node: of two stages t·d
-// = 4 of 8, of four 2, whatever is between them.
+// A ring of two passes all gradients on in each direction (handbook §6: 2(n − 1)/n), at 0.85 of a
+// NIC. The ranks of one stage on a node share the NIC: with two stages on a node these are t·d = 4
+// of its 8 ranks, with four stages 2, whatever stages lie between.
 TEST(StageCopies, OfATiedEmbeddingShareTheirNicWithTheirOwnStageAlone) {
   const double of_one_rank = 4e9 / (0.85 * 25e9);
   EXPECT_NEAR(seconds_for_tied_gradients({.tensor_parallel = 8, .pipeline_parallel = 2}),

@@ -1,4 +1,5 @@
-// What a rank has whole of parameters and gradients that ZeRO 2 and 3 share out, while passes run.
+// How many of the parameters and gradients that ZeRO 2 and 3 shard a rank holds whole while passes
+// run.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,19 +14,20 @@ namespace {
 
 using namespace literals;
 
-// A whole gradient is made in the weights' 16 bits, and copied to the reduction's type to be
-// scattered (FSDP2, foreach_reduce): between the two while two units' are there.
+// Bytes per whole gradient. It is made in the weights' 16 bits and copied to the reduction's type
+// to be scattered (FSDP2, foreach_reduce). While the gradients of two units are whole, the mean of
+// both types is counted.
 double made_or_reduced(const PreparedJob& job) {
   return (2 + job.job.training.stack.reduction_bytes) / 2;
 }
 
-// Weights of a layer of Llama-3.1-8B: attention's, the MLP's and two norms'.
+// Weights of a layer of Llama-3.1-8B: attention, MLP and two norms.
 constexpr double kLlamaLayer = 2 * 4'096.0 * (4'096 + 1'024) + 3 * 4'096.0 * 14'336 + 2 * 4'096;
 
-// Handbook §7, "gathered parameters of ZeRO-3 (the live layers, prefetch included)": at the loss
-// the head's 128,256 · 4,096 weights and their gradient. The last layer's weights come when the
-// logits and their copies are gone, which of few tokens are less: beside the gradient of the head's
-// input.
+// Handbook §7, "gathered parameters of ZeRO-3 (the live layers, prefetch included)". At the loss
+// these are the head's 128,256 · 4,096 weights and their gradient. Of 256 tokens the logits and
+// their copies are small: then the peak comes after they are freed, when the last layer's weights
+// lie beside the gradient of the head's input.
 TEST(WholeParameters, OfZeRO3HasTheHeadsMatrixGathered) {
   Job sequences = llama_8b_on_h100().job;
   const double head = 128'256.0 * 4'096;
@@ -41,8 +43,8 @@ TEST(WholeParameters, OfZeRO3HasTheHeadsMatrixGathered) {
   }
 }
 
-// Under ZeRO-2 each rank has all weights; whole gradients are of the layer at work and of the unit
-// before it, at most the head: 4,096 · 128,256 against 218 million weights of a layer.
+// Under ZeRO-2 each rank has all weights. The layer at work and the unit before it have whole
+// gradients, at most the head's 4,096 · 128,256 beside a layer's 218 million.
 TEST(WholeParameters, OfZeRO2HasTheGradientsOfTwoUnitsWhole) {
   Job job = llama_8b_on_h100().job;
   job.training.sequence_length = 256;  // few logits
@@ -57,13 +59,13 @@ TEST(WholeParameters, OfZeRO2HasTheGradientsOfTwoUnitsWhole) {
     return memory.at_peak.buffers.value();
   };
   const double head = 128'256.0 * 4'096;
-  const double expected = head + kLlamaLayer;  // three bytes of each in the place of two
+  const double expected = head + kLlamaLayer;  // three bytes of each instead of two
   EXPECT_NEAR(buffers(4) - buffers(2), expected, 1e-9 * expected);
 }
 
-// Without overlap a unit's gradients are reduced before the next unit makes its own: one layer's
-// under ZeRO-2, under ZeRO-3 beside its weights and those that were gathered ahead. The head's
-// 32,000 · 4,096 are fewer.
+// Without overlap a unit's gradients are reduced before the next unit makes its own. Under ZeRO-2
+// the whole gradients are those of one layer; under ZeRO-3 they lie beside the layer's weights and
+// those gathered ahead. The head, 32,000 · 4,096, has fewer.
 TEST(WholeParameters, OfZeROWithoutOverlapHasTheGradientsOfOneUnitWhole) {
   Job job = llama_8b_on_h100().job;
   job.training.sequence_length = 256;  // few logits
@@ -82,9 +84,9 @@ TEST(WholeParameters, OfZeROWithoutOverlapHasTheGradientsOfOneUnitWhole) {
   EXPECT_NEAR(buffers(3, false) - buffers(2, false), kLlamaLayer * (2 + 2), 1e-6 * kLlamaLayer);
 }
 
-// A layer of more weights than the head's 32,000 · 4,096. At the loss no layer has made a gradient
-// yet: there are the head's weights and gradient, and with states on the host the 16-bit weights
-// and gradients of each rank's part of it and of the last layer.
+// A layer has more weights than the head's 32,000 · 4,096. At the loss no layer has made a gradient
+// yet, only the head has weights and gradient; with states on the host there are also the 16-bit
+// weights and gradients of each rank's part of the head and of the last layer.
 TEST(WholeParameters, OfZeRO3HasNoLayersGradientAtTheHead) {
   Job small = llama_8b_on_h100().job;
   small.model.vocabulary = 32'000;
@@ -106,9 +108,9 @@ TEST(WholeParameters, OfZeRO3HasNoLayersGradientAtTheHead) {
   EXPECT_NEAR(away.at_peak.buffers.value(), here + parts, 1e-9 * here);
 }
 
-// Mixtral on four stages, 16-bit weights and gradients. Beside an MoE layer at work are the weights
-// or the gradients of the layer next to it in its chunk: nothing where it is alone, those of a
-// dense layer, 4,096 · 14,336 a matrix, where every second one is such, or of another MoE layer.
+// Mixtral on four stages with 16-bit weights and gradients. Beside an MoE layer at work are the
+// weights or the gradients of its neighbour in the chunk: none if it is alone; those of a dense
+// layer, 4,096 · 14,336 per matrix, if every second layer is dense; or those of another MoE layer.
 TEST(WholeParameters, OfZeRO3HasTheLayerNextToTheOneAtWork) {
   Job job = llama_8b_on_h100().job;
   job.model = mixtral_8x7b();
@@ -129,7 +131,7 @@ TEST(WholeParameters, OfZeRO3HasTheLayerNextToTheOneAtWork) {
   EXPECT_NEAR((buffers(1, 4) - alone).value(), moe, 1e-9 * moe);
 }
 
-// Handbook §7: ZeRO-3 gathers what other ranks hold.
+// ZeRO-3 gathers what other ranks hold (handbook §7), so on one rank it gathers nothing.
 TEST(WholeParameters, OfZeRO3OnOneRankIsThatOfZeRO0) {
   const PreparedJob job = llama_8b_on_h100();
   const auto peak = [&](int tensor, int zero_stage) {

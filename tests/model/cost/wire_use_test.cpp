@@ -11,7 +11,7 @@
 namespace trainyard {
 namespace {
 
-// Two domains of eight, 10 bytes a second out of each member, 400 inside.
+// Two domains of eight ranks: 10 bytes per second out of each rank, 400 inside.
 GroupLinks two_domains() {
   GroupLinks links;
   links.size = 16;
@@ -30,8 +30,8 @@ WireUse use_of(CollectiveOperation operation, std::string_view algorithm, const 
   return wire_use(operation, links, Bytes(bytes), cost);
 }
 
-// Handbook §6: 15 steps of latency α and 15/16·S at 8 members' links out of a domain, 80 bytes a
-// second. The eighth of what each member sends goes over its own.
+// Handbook §6: 15 steps with latency α, and 15/16·S at 80 bytes per second, the links of 8 members
+// out of a domain. An eighth of what each member sends goes over its own link.
 TEST(WireUse, OfARingIsAllButItsLatency) {
   GroupLinks links = two_domains();
   links.inside_latency = links.across_latency = Seconds(2);
@@ -41,7 +41,7 @@ TEST(WireUse, OfARingIsAllButItsLatency) {
   EXPECT_NEAR(use.rate.value(), 80, 1e-9);
 }
 
-// Handbook §6 by levels: 7/8·S inside at 400, then 1/16·S across at 10, where nothing else goes.
+// Handbook §6 by levels: 7/8·S inside at 400, then 1/16·S across at 10, with nothing beside it.
 TEST(WireUse, OfLevelsIsTheOneBetweenDomains) {
   const WireUse use =
       use_of(CollectiveOperation::reduce_scatter, "recursive-halving", two_domains(), 1600);
@@ -52,8 +52,8 @@ TEST(WireUse, OfLevelsIsTheOneBetweenDomains) {
   EXPECT_NEAR(use.rate.value(), 10, 1e-9);
 }
 
-// Handbook §6: the whole message in each of log2(n) rounds, three inside at 400 and one across
-// at 10.
+// Handbook §6: the whole message in each of log2(n) rounds, three inside at 400 and one across at
+// 10.
 TEST(WireUse, OfRecursiveDoublingSendsTheWholeMessageAcross) {
   const WireUse use =
       use_of(CollectiveOperation::all_reduce, "recursive-doubling", two_domains(), 1600);
@@ -62,11 +62,8 @@ TEST(WireUse, OfRecursiveDoublingSendsTheWholeMessageAcross) {
   EXPECT_NEAR(use.free, inside / (inside + across), 1e-9);
 }
 
-// Under sequence parallelism the inputs of both blocks are gathered a second time (handbook §4), a
-// ring of 16 without latency: 15/16 of 64 sequences' 4096-wide activations at 80 bytes a second,
-// beside which a kernel takes nothing.
-// The same where twice as many messages meet between switches as an all-to-all has there: they move
-// at half the pace and leave the links free for less of the time.
+// The message of OfLevelsIsTheOneBetweenDomains where twice as many messages meet between switches
+// as an all-to-all has there: they move at half the rate and leave the links free for less time.
 TEST(WireUse, OfLevelsThatMeetOthersIsSlower) {
   GroupLinks links = two_domains();
   links.crowding.halving = 2;
@@ -77,8 +74,8 @@ TEST(WireUse, OfLevelsThatMeetOthersIsSlower) {
   EXPECT_NEAR(use.rate.value(), 5, 1e-9);
 }
 
-// α = 2 s and 120 bytes over the one sender's 40 bytes a second, of the 80 that its group's eight
-// members have: the links of eight members are full of one member's bytes.
+// α = 2 s, and 120 bytes at the one sender's 40 bytes per second. Its group's eight members have 80
+// together.
 TEST(WireUse, OfAMessageThatIsPassedOnIsThatOfOneSender) {
   GroupLinks links = two_domains();
   links.across_latency = Seconds(2);
@@ -88,6 +85,9 @@ TEST(WireUse, OfAMessageThatIsPassedOnIsThatOfOneSender) {
   EXPECT_NEAR(use.rate.value(), 40, 1e-9);
 }
 
+// Under sequence parallelism the inputs of both blocks are gathered a second time (handbook §4), by
+// a ring of 16 without latency: 15/16 of the 4096-wide activations at 80 bytes per second. The
+// kernels beside it take no time to speak of.
 TEST(SecondGather, ShowsWhatOutlastsTheKernelsBesideIt) {
   const PreparedJob job = llama_8b_on_h100(2);
   PlanRequest request{.tensor_parallel = 8, .sequence_parallel = true};
@@ -109,7 +109,7 @@ TEST(SecondGather, ShowsWhatOutlastsTheKernelsBesideIt) {
   EXPECT_EQ(layer_cost(job, plan, links, LayerKind{}).second_gather.whole, Seconds(0));
 }
 
-// While the host launches the layer the gather shows no further.
+// The second gather can run while the host launches the layer, so no more of it shows.
 TEST(SecondGather, GoesOnWhileTheHostLaunches) {
   PreparedJob job = llama_8b_on_h100(2);
   job.job.training.stack.host_layer_forward = Seconds(1e9);
@@ -126,7 +126,7 @@ TEST(SecondGather, GoesOnWhileTheHostLaunches) {
   EXPECT_NEAR(layer.input_gradient.total() / before, 1, 1e-12);
 }
 
-// A weight-gradient pass of its own waits for it instead.
+// With a split backward pass, the weight-gradient pass waits for the second gather.
 TEST(SecondGather, StandsInTheWeightGradientsOfASplitBackwardPass) {
   const PreparedJob job = llama_8b_on_h100(2);
   PlanRequest request{.tensor_parallel = 8, .sequence_parallel = true, .pipeline_parallel = 2};
@@ -144,8 +144,8 @@ TEST(SecondGather, StandsInTheWeightGradientsOfASplitBackwardPass) {
   EXPECT_NEAR(layer.weight_gradient.total() / expected, 1, 1e-9);
 }
 
-// What was saved is the cast (handbook §7: one byte an element in fp8), though 16 bits were
-// gathered.
+// What was saved, and is gathered again, is the cast (handbook §7: one byte per element in fp8),
+// although the first gather carried 16 bits.
 TEST(SecondGather, IsOfTheCastThatWasSaved) {
   PreparedJob job = llama_8b_on_h100(2);
   job.job.training.precision = *find_precision_recipe("fp8");
@@ -160,8 +160,9 @@ TEST(SecondGather, IsOfTheCastThatWasSaved) {
   EXPECT_NEAR(traffic.gathered / traffic.gathered_again, 2 * 2, 1e-6);  // two blocks, two bytes
 }
 
-// Torchtitan's selective recomputation gathers the inputs of both blocks again, as full does, and
-// keeps what was scattered: half of what a forward pass shows of its exchanges on a ring.
+// Torchtitan's selective recomputation gathers the inputs of both blocks again, as full
+// recomputation does, and keeps what was scattered. On a ring that is half of what the exchanges of
+// a forward pass show.
 TEST(EverySecondMatmul, GathersItsInputsAgain) {
   PreparedJob job = llama_8b_on_h100(2);
   job.job.training.stack.selective = SelectiveRecompute::every_second_matmul;

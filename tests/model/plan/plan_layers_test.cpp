@@ -1,4 +1,5 @@
-// Layers of the chunks (design §3), in the order in which a micro-batch passes them.
+// How layers are dealt to chunks (design §3), in the order in which a micro-batch passes the
+// chunks.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -53,7 +54,7 @@ TEST(LayersOfChunk, SumToTheNetworkForEveryShape) {
   }
 }
 
-// A stage of a loop has every p-th chunk.
+// In a loop a stage has every p-th chunk.
 TEST(LayersOfChunk, OfAStageAreThoseOfItsChunks) {
   const auto expect_sums = [](const Plan& plan, int layer_count) {
     const LayersOfChunks of_chunks(plan, layer_count);
@@ -93,7 +94,7 @@ TEST(LayersPerStage, SpreadOverTheChunksOfAStage) {
   question.request.virtual_stages = 2;
   question.request.layers_per_stage = {20, 12};  // stage 0 has chunks 0 and 2
   EXPECT_EQ(question.answer()->layers_per_stage, (std::vector{10, 6, 10, 6}));
-  question.request.layers_per_stage = {9, 7, 9, 7};  // one a chunk
+  question.request.layers_per_stage = {9, 7, 9, 7};  // one per chunk
   EXPECT_EQ(question.answer()->layers_per_stage, (std::vector{9, 7, 9, 7}));
 }
 
@@ -143,7 +144,7 @@ TEST(DealtLayers, GoToTheOtherChunksWhereOneHasNoMore) {
   EXPECT_EQ(dealt({2, 2}, 9), (std::vector{2, 2}));
 }
 
-// Of the chunks that have some of them, by what each is dealt.
+// The fewest layers left behind the dealt ones in a chunk, over the chunks that were dealt any.
 int fewest_behind(const std::vector<int>& chunks, int count) {
   const std::vector<int> of_chunks = dealt(chunks, count);
   int fewest = 1000;

@@ -1,4 +1,5 @@
-// What a plan is refused for: just beyond the limit, and legal exactly at it.
+// What a plan is refused for. Each test is just beyond a limit, and shows that the limit itself is
+// legal.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -152,7 +153,7 @@ TEST(PlanRefusal, NumbersThatAreNotPositive) {
             "/plan/sharding_group: found 0, allowed 1 or more");
 }
 
-// Every product of two or three keys overflows an int, and of three an int64.
+// Every product of two or three of these keys overflows an int, and of three an int64.
 TEST(PlanRefusal, HugeNumbersWithoutOverflow) {
   PlanQuestion question;
   PlanRequest& r = question.request;
@@ -317,7 +318,8 @@ TEST(PlanRefusal, SchedulesThatDoNotExistOrDoNotSuit) {
             "/plan/virtual_stages: found 1 with interleaved-1f1b, allowed 2 or more; nearest 2");
 }
 
-// Design §3: two chunks a stage, named or not; DualPipe's p chunks are one a stage.
+// Design §3: a V has two chunks per stage, whether named or not; DualPipe's p chunks are one per
+// stage.
 TEST(PlanRefusal, AVOfOneChunkAStage) {
   PlanQuestion question;
   question.request.pipeline_parallel = 4;
@@ -372,7 +374,8 @@ TEST(PlanRefusal, ShardingGroupsThatDoNotDivideTheDataRanks) {
             "context_parallel; nearest 16");
 }
 
-// Ranks of one group would be in half a row of the context-parallel ranks and in the next one.
+// A group that ends within a row of context-parallel ranks would have ranks in half of that row and
+// in the next row.
 TEST(PlanRefusal, ShardingGroupsThatEndWithinARowOfContextParallelRanks) {
   PlanQuestion question;
   question.request.tensor_parallel = 4;
@@ -449,7 +452,7 @@ TEST(PlanRefusal, CollectivesThatAreNotRegistered) {
   EXPECT_TRUE(question.refusal().starts_with("/plan/collective: found \"rings\", allowed "));
 }
 
-// What was found keeps to one line of 80 characters, whatever it was.
+// The value that was found is cut to one line of 80 characters.
 TEST(PlanRefusal, KeepsWhatWasFoundShortAndOnOneLine) {
   PlanQuestion question;
   question.request.schedule = "a\nb" + std::string(1000, 'x');
@@ -471,7 +474,8 @@ TEST(PlanRefusal, PrecisionThatTheDeviceHasNoRateFor) {
             "found fp8, which a device does not support; allowed bf16, fp16");
 }
 
-// Blocks of 32 with a scale came with GEMMs of 4 bits (Blackwell tuning guide); an H100 has fp8.
+// Scales of blocks of 32 came with GEMMs of 4 bits (Blackwell tuning guide); an H100 has fp8 but
+// not these.
 TEST(PlanRefusal, ScalesOfBlocksOnDevicesThatHaveThem) {
   PlanQuestion question;
   const auto add_rate_of = [&rates = question.cluster.device.rates](Dtype dtype) {
@@ -510,7 +514,7 @@ TEST(PlanRefusal, OffloadsNoWeightsBesideMtpLayers) {
             "beside the model's mtp_layers");
 }
 
-// What lies on the hosts is then what the passes cast their weights from.
+// The master weights on the hosts would then be what the passes cast their weights from.
 TEST(PlanRefusal, OffloadsNoMasterWeightsThatAreTheOnlyOnesBesideMtpLayers) {
   PlanQuestion question;
   question.model.mtp_layers = 1;

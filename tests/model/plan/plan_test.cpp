@@ -21,7 +21,7 @@ TEST(PlanDefaults, LetDataParallelFillTheCluster) {
   EXPECT_EQ(plan->expert_data_parallel, 32);
 }
 
-// Design §3: every key absent.
+// Design §3: the defaults where every key is absent.
 TEST(PlanDefaults, AreOneDegreeEachAndWhatTheStackSays) {
   PlanQuestion question;
   question.training.stack.overlap.data_parallel = true;
@@ -147,7 +147,7 @@ TEST(PlanDefaults, AreOverriddenKeyByKey) {
   EXPECT_FALSE(question.answer()->overlap.data_parallel);
 }
 
-// The planner's road is the same plan.
+// The planner's faster function gives the same plan as make_plan.
 TEST(PlanIfLegal, IsWhatMakePlanGives) {
   PlanQuestion question;
   question.request.tensor_parallel = 8;

@@ -1,5 +1,6 @@
-// Process groups against an independent road: every rank's coordinates by mixed radix in the rank
-// order, and the groups as the sets of ranks that agree in all other coordinates.
+// Process groups against a second computation: every rank's coordinates are the mixed-radix digits
+// of its number in the rank order, and a group is the set of ranks that agree in all other
+// coordinates.
 #include "model/plan/process_groups.h"
 
 #include <gtest/gtest.h>
@@ -76,7 +77,7 @@ TEST(ProcessGroups, ExpertsFoldOverTensorAndContextRanks) {
 
 using Coordinates = std::map<std::string, int>;
 
-// Mixed-radix digits of `rank`, the order's first name fastest.
+// The mixed-radix digits of `rank`; the first name of the order changes fastest.
 Coordinates coordinates(int rank, const std::string& order, const Coordinates& degrees) {
   Coordinates at;
   for (std::size_t place = 0; place < order.size(); place += 3) {
@@ -87,7 +88,7 @@ Coordinates coordinates(int rank, const std::string& order, const Coordinates& d
   return at;
 }
 
-// Sets of ranks whose coordinates agree outside `free`.
+// The sets of ranks whose coordinates agree in all dimensions except those of `free`.
 std::set<std::set<int>> enumerated(const std::vector<Coordinates>& ranks,
                                    const std::vector<std::string>& free) {
   std::map<Coordinates, std::set<int>> groups;
@@ -101,7 +102,7 @@ std::set<std::set<int>> enumerated(const std::vector<Coordinates>& ranks,
   return sets;
 }
 
-// Every group of `shape`: each starts at the least rank that no earlier group has.
+// All groups of `shape`: each starts at the lowest rank that no earlier group has.
 std::set<std::set<int>> tiled(GroupShape shape, int ranks) {
   std::set<int> left;
   for (int rank = 0; rank < ranks; ++rank) left.insert(rank);
@@ -121,7 +122,7 @@ struct RandomPlan {
   std::vector<Coordinates> dense, expert;  // of every rank
 };
 
-// The coordinates of its ranks, in a random order of the dimensions.
+// A plan of these degrees and the coordinates of its ranks, in a random order of the dimensions.
 RandomPlan placed_at_random(const Plan& degrees_of, std::mt19937& random) {
   RandomPlan result{.plan = degrees_of, .dense = {}, .expert = {}};
   Plan& plan = result.plan;
@@ -152,7 +153,7 @@ RandomPlan placed_at_random(const Plan& degrees_of, std::mt19937& random) {
   return result;
 }
 
-// Degrees are powers of two up to 8; the experts' fold t·c·D in another way.
+// Degrees are powers of two up to 8; the experts' degrees factor t·c·D in another way.
 RandomPlan random_plan(std::mt19937& random) {
   const auto power = [&](int most) { return 1 << std::uniform_int_distribution(0, most)(random); };
   Plan plan = plan_of(power(3), power(2), power(2), power(3));
@@ -181,8 +182,8 @@ TEST(ProcessGroups, OfEveryDimensionAreTheEnumeratedOnes) {
   }
 }
 
-// Any degrees: where a stage's rows are no whole parts or multiples of the experts' groups, these
-// do not lie alike, and no shape says where.
+// Any degrees. Where the rows of a stage are neither whole parts nor multiples of the experts'
+// groups, the groups are not alike, and no shape describes them.
 TEST(ProcessGroups, OfExpertsAreTheEnumeratedOnesWhereTheyLieAlike) {
   std::mt19937 random(13);
   std::map<bool, int> seen;  // by whether they lie alike

@@ -1,5 +1,5 @@
-// Random legal plans: the program's FLOP, kernel times and bytes on the wire are those of the
-// operators and of the estimate's traffic, neither of which it is made from.
+// On random legal plans, the program's FLOP, kernel times and bytes on the wire equal those of the
+// operators and of the estimate's traffic. The program is derived from neither.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -57,8 +57,8 @@ PlanRequest random_request(std::mt19937_64& random, const Transformer& model) {
   return request;
 }
 
-// Loads and capacities that leave whole rows, above and below each other, of experts on several
-// ranks.
+// Gives the experts on several ranks loads and capacities, above and below each other, that leave
+// whole rows.
 void spread_unevenly(std::size_t place, PlanRequest& request) {
   if (request.expert_parallel == 1) return;
   if (place % 4 == 1) request.load_imbalance = 1.25;
@@ -73,8 +73,8 @@ struct Case {
   std::string name;
 };
 
-// A device with the rates of one width for the next narrower one too, and a stack that casts in one
-// of the ways that there are.
+// A job in a recipe of low precision: the device gets the rates of one width for the next narrower
+// one, and the stack one of the ways to cast.
 PreparedJob in_low_precision(PreparedJob job, std::mt19937_64& random) {
   const auto index = [](Dtype dtype) { return static_cast<std::size_t>(dtype); };
   Device& device = job.job.cluster.device;
@@ -92,7 +92,7 @@ PreparedJob in_low_precision(PreparedJob job, std::mt19937_64& random) {
   return prepare(job.job);
 }
 
-// One network with a layer of multi-token prediction, one with two, one with a tied head.
+// Jobs with one layer of multi-token prediction, with two, and with one and a tied head.
 std::vector<PreparedJob> jobs_with_mtp() {
   std::vector<Transformer> models = {llama_8b(), deepseek_v3(), mixtral_8x7b(), llama_8b()};
   for (Transformer& model : models) model.mtp_layers = 1;
@@ -168,7 +168,7 @@ TEST(ProgramAccounts, HoldsForRandomPlans) {
   }
 }
 
-// Work that several ranks do alike counts once (handbook §12.2).
+// Work that several ranks repeat counts once (handbook §12.2).
 TEST(ProgramAccounts, FlopOfAllRanksAreTheModelFlop) {
   for (const Case& c : cases()) {
     std::map<std::pair<int, OperatorKind>, double> replicas;
@@ -194,7 +194,7 @@ TEST(ProgramAccounts, FlopOfAllRanksAreTheModelFlop) {
   }
 }
 
-// Kernel times of every kind of layer are those of its operators, none twice and none forgotten.
+// The kernel times of every kind of layer are those of its operators, each counted once.
 TEST(ProgramAccounts, ALayerCostsWhatItsOperatorsCost) {
   for (const Case& c : cases()) {
     const OperationPrices prices(c.job, c.plan);
@@ -223,8 +223,8 @@ TEST(ProgramAccounts, ALayerCostsWhatItsOperatorsCost) {
 
 // ---- The update -----------------------------------------------------------------------------
 
-// Of a stage's rank, what Muon takes over Lion, which moves the same bytes of a layer; by the
-// program and by the estimate.
+// For a rank of a stage, what Muon takes longer than Lion, which moves the same bytes per layer:
+// priced by the program, and expected by the estimate.
 struct MuonOverLion {
   Seconds priced, expected;
 };
@@ -311,8 +311,8 @@ struct Wire {
   Seconds again;  // second gather of saved inputs
 };
 
-// Without the small sums of replicated weights' gradients and of the norm, which the estimate
-// leaves out.
+// Leaves out the small all-reduces of replicated weights' gradients and of the norm, which the
+// estimate does not count.
 Wire wire_of(const Case& c, const PlanLinks& links) {
   Wire wire;
   for_each_operation(c, [&](const IssuedOperation& issued) {
@@ -380,8 +380,8 @@ TEST(ProgramAccounts, BytesOnTheWireAreThoseOfTheTraffic) {
   }
 }
 
-// Those that share an expert gather the dispatched tokens and scatter the sums of what they make of
-// them (handbook §4): each row that there is, however few of them a token's dispatch carried.
+// Ranks that share an expert gather the dispatched tokens and scatter the sums of their results
+// (handbook §4). Every row counts, even if deduplicated dispatch carried a token only once.
 TEST(ProgramAccounts, ExpertTensorCollectivesMoveEveryRow) {
   int collectives = 0;
   for (const Case& c : cases()) {
@@ -401,8 +401,8 @@ TEST(ProgramAccounts, ExpertTensorCollectivesMoveEveryRow) {
   EXPECT_GT(collectives, 100);
 }
 
-// Mixtral's 4,096 tokens go to 2 experts each; two ranks share an expert: 2 · 4,096 · 2 rows of
-// 4,096 elements in 16 bits, in each of the four collectives of a layer.
+// Mixtral sends 4,096 tokens to 2 experts each, and two ranks share an expert: 2 · 4,096 · 2 rows
+// of 4,096 elements in 16 bits, in each of the four collectives of a layer.
 TEST(ProgramAccounts, ExpertTensorCollectivesOfMixtralMove128MiB) {
   PreparedJob job = job_of(mixtral_8x7b());
   job.job.training.stack.deduplicated_dispatch = true;
@@ -418,8 +418,8 @@ TEST(ProgramAccounts, ExpertTensorCollectivesOfMixtralMove128MiB) {
   EXPECT_EQ(collectives, 4 * 8 * plan.microbatches);
 }
 
-// What PyTorch copies for sequences that are sharded in the second dimension is what was gathered
-// and what will be scattered, whole; but for inputs gathered for the weight gradient.
+// For sequences that are sharded in their second dimension, PyTorch copies what was gathered and
+// what will be scattered, whole; except for inputs that are gathered for the weight gradient.
 TEST(ProgramAccounts, CopiesBesideCollectivesMoveTheirBytes) {
   int with_copies = 0;
   for (const Case& c : cases()) {

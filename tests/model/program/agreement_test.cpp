@@ -1,5 +1,5 @@
-// The program against the other description of the same step: model/workload's operators (FLOP,
-// shapes, saved bytes) and model/cost's traffic. Neither is derived from the other.
+// Compares the program with the other description of the same step: model/workload's operators
+// (FLOP, shapes, saved bytes) and model/cost's traffic. Neither is derived from the other.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -104,7 +104,7 @@ TEST(ProgramAgreement, FlopOfAllRanksAreTheModelFlop) {
   }
 }
 
-// Six layers on two stages: dense, experts, dense; experts, dense, experts.
+// Six layers on two stages: dense, experts, dense | experts, dense, experts.
 Transformer every_second_of_experts() {
   Transformer model = mixtral_8x7b();
   model.layers = 6;
@@ -134,8 +134,8 @@ void expect_hardware_flop_of_the_program(const Case& c) {
   EXPECT_NEAR(out.hfu / out.mfu - 1, repeated * ranks / c.job.model_flop, 1e-12);
 }
 
-// Handbook §3: HFU counts what runs above the kernel's interface. Of stages of unlike layers the
-// first ones are repeated.
+// HFU counts what runs above the kernel's interface (handbook §3). Of a stage's unlike layers, the
+// first ones are recomputed.
 TEST(ProgramAgreement, HardwareFlopAreThoseThatTheProgramRepeats) {
   for (const Transformer& model : {llama_8b(), every_second_of_experts()}) {
     for (const bool stops_early : {false, true}) {
@@ -206,8 +206,8 @@ const Block& block_of(const Case& c, std::string_view name) {
   return c.program.blocks.front();
 }
 
-// What a layer's forward pass creates and does not free. Its output stands for its input, which has
-// the same size and was created by the layer before it.
+// Bytes that a layer's forward pass creates and does not free. The layer's output counts in place
+// of its input, which has the same size and was created by the layer before it.
 Bytes kept_by_layer(const Case& c) {
   Bytes kept;
   for (const Operation& operation : block_of(c, "layer forward").operations) {
@@ -247,7 +247,7 @@ Case every_second_repeated(const OfRepeated& of, PreparedJob job) {
   return make_case(std::move(job), request);
 }
 
-// By a layer's backward pass of its forward pass.
+// Time of the part of a layer's forward pass that its backward pass recomputes.
 Seconds time_repeated(const Case& c) {
   const OperationPrices prices(c.job, c.plan);
   const Block& backward = block_of(c, "layer backward");
@@ -263,9 +263,9 @@ PreparedJob in_8_bits(PreparedJob job) {
   return job;
 }
 
-// pytorch/torchtitan, benchmarks/llama3_h100_202412_torchtitan.md: Llama-3.1-8B, b = 2, s = 8192:
-// 82.4 and 67.0 GiB reserved eagerly, 5.4 and 5.0 less compiled. Of it the MLP's output, 2·b·s·h
-// bytes a layer in 32 layers, is 4 GiB.
+// pytorch/torchtitan, benchmarks/llama3_h100_202412_torchtitan.md: Llama-3.1-8B, b = 2, s = 8192
+// reserves 82.4 and 67.0 GiB in eager mode, and 5.4 and 5.0 GiB less when compiled. The MLP's
+// output, 2·b·s·h bytes in each of 32 layers, is 4 GiB of that.
 TEST(ProgramAgreement, CompiledLayersDoNotKeepTheMlpsOutput) {
   const auto kept = [](bool compiled) {
     PreparedJob job = llama_8b_on_h100();
@@ -281,9 +281,10 @@ TEST(ProgramAgreement, CompiledLayersDoNotKeepTheMlpsOutput) {
   EXPECT_DOUBLE_EQ(kept(false) - kept(true), 2 * 4096);
 }
 
-// What an eager policy keeps by its number although nobody reads it again: of each token the MLP's
-// output on every tensor-parallel rank before it is scattered, 2 bytes for 4,096 numbers, and this
-// rank's part of the sum; which without sequence parallelism is made in place.
+// An eager policy keeps every second GEMM's output by its number, even if nobody reads it again:
+// per token, the MLP's output (2 bytes for 4,096 numbers) on every tensor-parallel rank before it
+// is scattered, and this rank's part of the sum. Without sequence parallelism that sum is made in
+// place.
 TEST(ProgramAgreement, EagerLayersKeepTheMlpsOutputBeforeAndBehindTheReduceScatter) {
   for (const bool sequence_parallel : {false, true}) {
     const auto kept = [&](bool compiled) {
@@ -301,8 +302,8 @@ TEST(ProgramAgreement, EagerLayersKeepTheMlpsOutputBeforeAndBehindTheReduceScatt
   }
 }
 
-// PyTorch's ring keeps the inputs of the rank itself, and nothing that was passed on: of each token
-// the layer's input, queries, values, attention's output with its log-sum-exp, and one half of the
+// PyTorch's ring keeps the rank's own inputs and nothing that other ranks passed on: per token the
+// layer's input, queries, values, the attention's output with its log-sum-exp, and one half of the
 // MLP's first GEMM, as on one rank.
 TEST(ProgramAgreement, ARingKeepsNothingOfWhatCameWhereEverySecondMatmulIsRepeated) {
   for (const int ranks : {2, 4}) {
@@ -319,7 +320,7 @@ TEST(ProgramAgreement, ARingKeepsNothingOfWhatCameWhereEverySecondMatmulIsRepeat
   }
 }
 
-// Against the estimate's own account of the operators.
+// Compares with the estimate's own account of the operators.
 TEST(ProgramAgreement, EverySecondMatmulIsRepeatedAndTheOthersKeptAsTheEstimateSays) {
   for (const Case& c :
        {every_second_repeated({1}, llama_8b_on_h100()),
@@ -332,8 +333,8 @@ TEST(ProgramAgreement, EverySecondMatmulIsRepeatedAndTheOthersKeptAsTheEstimateS
   }
 }
 
-// The last GEMM is not repeated where recomputation stops early, the cast of its input is: the
-// weight gradient reads it.
+// Where recomputation stops early, the last GEMM is not repeated, but the cast of its input is,
+// because the weight gradient reads it.
 TEST(ProgramAgreement, AStopBehindTheLastSavedTensorLeavesOutWhatTheEstimateSays) {
   for (const bool narrow : {false, true}) {
     PreparedJob job = llama_8b_on_h100();
@@ -347,7 +348,7 @@ TEST(ProgramAgreement, AStopBehindTheLastSavedTensorLeavesOutWhatTheEstimateSays
   }
 }
 
-// Of what is copied beside collectives the gathers are repeated: two of the ten copies of a layer.
+// Of the ten copies beside a layer's collectives, the two of gathers are repeated.
 TEST(ProgramAgreement, EverySecondMatmulRepeatsTheCopiesOfWhatIsGathered) {
   PreparedJob job = llama_8b_on_h100();
   job.job.training.stack.selective = SelectiveRecompute::every_second_matmul;
@@ -369,7 +370,7 @@ TEST(ProgramAgreement, EverySecondMatmulRepeatsTheCopiesOfWhatIsGathered) {
   EXPECT_EQ(repeated, 2);
 }
 
-// Parameters of a rank, and what is read, held and written for each.
+// The parameters of a rank, and the bytes that are read, held and written for each.
 TEST(ProgramAgreement, StagesHoldTheParametersOfTheEstimate) {
   for (const Case& c : cases()) {
     std::vector<StageParameters> stages;
@@ -390,7 +391,7 @@ TEST(ProgramAgreement, StagesHoldTheParametersOfTheEstimate) {
   }
 }
 
-// Kernel times of one layer's passes are those of its operators, none twice and none forgotten.
+// The kernel times of one layer's passes are those of its operators, each counted once.
 void expect_layer_costs_its_operators(const Case& c) {
   const OperationPrices prices(c.job, c.plan);
   Seconds priced;
@@ -414,8 +415,8 @@ TEST(ProgramAgreement, ALayerCostsWhatItsOperatorsCost) {
   for (const Case& c : cases()) expect_layer_costs_its_operators(c);
 }
 
-// The last stage's rank: gradient norm and update (the serial part of a sharded update is not an
-// operation).
+// Gradient norm and update on a rank of the last stage. The serial part of a sharded update is not
+// an operation.
 TEST(ProgramAgreement, TheOptimizerCostsWhatTheEstimateSays) {
   for (const Case& c : cases()) {
     const OperationPrices prices(c.job, c.plan);
@@ -435,7 +436,7 @@ TEST(ProgramAgreement, TheOptimizerCostsWhatTheEstimateSays) {
 
 // ---- Communication ------------------------------------------------------------------------
 
-// What the tensor and data-parallel groups exchange is checked on random plans in accounts_test.
+// accounts_test checks on random plans what tensor- and data-parallel groups exchange.
 TEST(ProgramAgreement, SendsCarryTheBytesOfTheTraffic) {
   for (const Case& c : cases()) {
     const PlanLinks links = unit_links(c.plan);
@@ -452,7 +453,7 @@ TEST(ProgramAgreement, SendsCarryTheBytesOfTheTraffic) {
   }
 }
 
-// Where in a stage's list the kernels of a pass begin and end, and its messages are.
+// Positions in a stage's list: the first and last kernel of a pass, and its messages.
 struct PassPlace {
   int first_kernel = -1, last_kernel = -1, receive = -1, send = -1;
 };
@@ -475,8 +476,8 @@ std::map<std::pair<StepPass, int>, PassPlace> places_of(const Case& c, int stage
   return places;
 }
 
-// As DualPipe's published implementation exchanges around a pair: both inputs are there before its
-// kernels, both outputs leave behind them.
+// In a pair, as in DualPipe's published implementation, both inputs are received before its kernels
+// and both outputs are sent after them.
 TEST(ProgramAgreement, PassesSideBySideReceiveBeforeBothAndSendBehindBoth) {
   PlanRequest request = degrees(1, 4, false);
   request.schedule = "dualpipe";
@@ -547,7 +548,8 @@ TEST(ProgramAgreement, ContextRanksShareTheFlopAndTheTime) {
   }
 }
 
-// Handbook §7: a score of 16 bits for each query, head and key; a ring's rows keep a log-sum-exp.
+// Handbook §7: one score of 16 bits per query, head and key; the rows of a ring also keep a
+// log-sum-exp.
 TEST(ProgramAgreement, RingsWithoutAFusedKernelKeepTheScoresOfTheirBlocks) {
   const Case fused = over_context(ContextAlgorithm::ring);
   const Case unfused = over_context(ContextAlgorithm::ring, false);

@@ -1,4 +1,4 @@
-// The kinds of attention: latent, with sinks, with scores in memory; on one rank and over many.
+// The kinds of attention (latent, with sinks, with scores in memory) on one rank and on many.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -76,8 +76,8 @@ TEST(ProgramOfAttention, IsTheUnshardedOneOverContextRanks) {
   }
 }
 
-// The scores that are repeated are those of all keys that forward saw: block by block in a ring,
-// gathered or dealt.
+// The scores that are recomputed are those of all keys that the forward pass saw: block by block in
+// a ring, gathered, or dealt by Ulysses.
 TEST(ProgramOfAttention, WithItsScoresRepeatedOverContextRanksIsTheUnshardedOne) {
   for (const Kind& kind : kinds()) {
     if (kind.fused) continue;
@@ -98,7 +98,7 @@ TEST(ProgramOfAttention, WithItsScoresRepeatedOverContextRanksIsTheUnshardedOne)
   }
 }
 
-// Rings of four blocks, and scores on the host between the passes.
+// Rings of four blocks, and scores that lie on the host between the passes.
 TEST(ProgramOfAttention, WithTheScoresOfEachBlockInMemoryIsTheUnshardedOne) {
   for (const Kind& kind : kinds()) {
     if (kind.fused) continue;

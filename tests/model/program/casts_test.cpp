@@ -1,5 +1,5 @@
-// Recipes of 8 and 4 bits: what a cast rounds to, and that the sharded program is the unsharded one
-// where both cast.
+// Recipes of 8 and 4 bits: what a cast rounds to, and that the sharded program computes what the
+// unsharded program computes if both cast.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -18,8 +18,8 @@ using Matrix = Tensor<double>;
 
 // ---- Numbers --------------------------------------------------------------------------------
 
-// All magnitudes of a format by its definition: sign, exponent and mantissa bits of every code
-// (OFP8 1.0, table 2; MX 1.0, table 5). e4m3 has one code that is no number, e5m2 those of IEEE.
+// All magnitudes of a format, from sign, exponent and mantissa bits of every code (OFP8 1.0, table
+// 2; MX 1.0, table 5). In e4m3 one code is not a number; e5m2 has the codes of IEEE.
 std::vector<double> magnitudes(int exponent_bits, int mantissa_bits, int bias, int numbers) {
   std::vector<double> all;
   for (int code = 0; code < numbers; ++code) {
@@ -44,7 +44,7 @@ std::vector<Format> formats() {
           {NarrowFloat::e2m1, magnitudes(2, 1, 1, 8), 6}};
 }
 
-// The nearest of them; of two the one with an even code.
+// The nearest magnitude; of two equally near, the one with an even code.
 double nearest_of(const Format& format, double number) {
   std::size_t best = 0;
   for (std::size_t i = 1; i < format.magnitudes.size(); ++i) {
@@ -55,7 +55,7 @@ double nearest_of(const Format& format, double number) {
   return std::copysign(format.magnitudes[best], number);
 }
 
-// One row whose largest number is the format's, so that its scale is one.
+// Rounds one row. Its largest number is the format's largest, so that the scale is one.
 Matrix rounded_row(const Format& format, std::vector<double> numbers) {
   numbers.push_back(format.largest);
   const Matrix row =
@@ -111,7 +111,8 @@ TEST(Cast, OfBlocksScalesEachOfThemAlone) {
   EXPECT_NEAR(blocks(0, 63), 1e9, 1e9 / 16);  // half a step of three bits
 }
 
-// A block's largest number becomes 6 times a scale of e4m3: at most half a step of three bits off.
+// A block's largest number becomes 6 times a scale in e4m3, which is off by at most half a step of
+// three bits.
 TEST(Cast, ToFourBitsScalesBlocksByNumbersOfEightBits) {
   std::mt19937 random(2);
   std::uniform_real_distribution<double> number(-1, 1);
@@ -140,7 +141,7 @@ TEST(Cast, LeavesWhatIsNoNumberAndNothingAsTheyAre) {
 
 // ---- Programs -------------------------------------------------------------------------------
 
-// Widths of which half a row still has whole blocks of nvfp4.
+// Widths such that half a row still consists of whole blocks of nvfp4.
 Transformer wide(Transformer model) {
   model.hidden_size = 32;
   model.head_dim = 16;
@@ -184,7 +185,7 @@ PlanRequest degrees(int tensor, int pipeline, int data) {
 
 class CastProgram : public testing::TestWithParam<const char*> {};
 
-// Norm of the difference of all gradients over their norm.
+// The norm of the difference of all gradients, relative to their norm.
 double distance(const interpreter::Outcome& found, const interpreter::Outcome& expected) {
   double difference = 0;
   double norm = 0;
@@ -199,8 +200,8 @@ double distance(const interpreter::Outcome& found, const interpreter::Outcome& e
   return std::sqrt(difference / norm);
 }
 
-// Half a step of e4m3 is 1/16 of a number, of e5m2 1/8, of e2m1 1/4; a gradient is a sum of many
-// products of them, after some layers.
+// Half a step is 1/16 of a number in e4m3, 1/8 in e5m2, 1/4 in e2m1. A gradient is a sum of many
+// products of such numbers, through some layers.
 double one_rounding(std::string_view recipe) { return recipe == "nvfp4" ? 0.6 : 0.2; }
 
 TEST_P(CastProgram, OfOneRankIsNearTheOneThatDoesNotCast) {
@@ -232,8 +233,8 @@ TEST_P(CastProgram, IsTheUnshardedOneOnEveryDegree) {
   }
 }
 
-// The sum over the ranks of a latent vector's gradient waits for that of the input's: what is cast
-// are the ranks' parts of it, each rounded alone.
+// The gradient of a latent vector is summed over the ranks only with that of the layer's input.
+// Until then each rank casts its own part of it, and each part is rounded alone.
 TEST_P(CastProgram, OfLatentAttentionOnTensorRanksIsAsNearAsOneRounding) {
   const Training training = training_in(GetParam());
   const auto whole = run_lowered(tiny_setting(wide_latent(), training, unsharded(1)));

@@ -1,4 +1,4 @@
-// A valid program, broken in one way each, and the sentence that says so.
+// A valid program is broken in one way per test, and check() must say so in a sentence.
 #include "model/program/check.h"
 
 #include <gmock/gmock.h>
@@ -98,7 +98,7 @@ TEST(ProgramCheck, HoldsForEverySchedule) {
   }
 }
 
-// Operations that repeat forward work, of one stage for one micro-batch.
+// The number of operations that repeat forward work, for one micro-batch on one stage.
 int repeated(const Program& program, int stage) {
   int count = 0;
   for (const Body& body : program.stages[static_cast<std::size_t>(stage)].bodies) {
@@ -111,7 +111,7 @@ int repeated(const Program& program, int stage) {
   return count;
 }
 
-// The other road: the stage of a plan that recomputes alike everywhere.
+// Second computation: the same stage of a plan that recomputes in the same way everywhere.
 TEST(Program, RepeatsOnEachStageWhatThePlanSaysOfIt) {
   PlanRequest request{.pipeline_parallel = 4, .data_parallel = 1};
   request.recompute_per_stage = {
@@ -252,8 +252,8 @@ TEST(ProgramCheck, NamesAMessageOutOfOrder) {
                     HasSubstr("gets another message from rank 0: send, micro-batch 0")));
 }
 
-// The first stage wants the gradient of micro-batch 0 before it sends micro-batch 1; the second
-// stage gives it after micro-batch 1 has come.
+// The first stage wants the gradient of micro-batch 0 before it sends micro-batch 1. The second
+// stage gives that gradient only after micro-batch 1 has come.
 TEST(ProgramCheck, NamesWhoWaitsForWhomInADeadlock) {
   Checked broken = two_stages("gpipe");
   std::vector<Step>& first = broken.program.stages[0].steps;  // F0 F1 B1 B0

@@ -30,9 +30,10 @@ Outcome run_lowered(const Setting& setting, std::uint64_t seed, const interprete
 
 namespace {
 
-// In double precision sums differ by rounding only. Where GEMMs cast, what a rank scales is a part
-// of what the one rank scales: numbers 2^15 times smaller than the largest of that are rounded in
-// other steps, of 2^-18 of it, and a few of the numbers made of them round the other way.
+// In double precision sums differ only by rounding. Where GEMMs cast, a rank scales only its part
+// of what one rank scales as a whole. Numbers 2^15 times smaller than the largest of the whole are
+// then rounded in other steps, of 2^-18 of it, and a few numbers computed from them round the other
+// way.
 double tolerance_of(const Setting& setting) {
   return setting.training.precision.casts_gemm_inputs() ? 1e-4 : 1e-11;
 }

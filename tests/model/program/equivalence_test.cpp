@@ -1,5 +1,5 @@
-// The sharded program is the unsharded one: same loss, same gradients, same weights after the step,
-// to rounding; and the gradients of the unsharded one are those of its loss.
+// The sharded program computes what the unsharded program computes, to rounding: loss, gradients,
+// and weights after the step. The gradients of the unsharded program are those of its loss.
 #include "tests/model/program/equivalence.h"
 
 #include <fmt/format.h>
@@ -122,7 +122,8 @@ TEST(Program, OfTwoWaysThroughFourStagesWithShardedStatesIsTheUnshardedOne) {
   }
 }
 
-// Backward passes in the order of the forward passes, not of one stage's own accord.
+// A user's list with the input gradients in the order of the forward passes, and then all weight
+// gradients in reverse.
 TEST(Program, OfAUsersPassListIsTheUnshardedOne) {
   PassList passes(2);
   for (std::vector<Pass>& stage : passes) {

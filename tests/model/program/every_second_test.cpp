@@ -1,5 +1,5 @@
-// Selective recomputation of every second GEMM: numbers, and what the estimate says of its time and
-// of what it keeps.
+// Selective recomputation of every second GEMM: its numbers, and the estimate of its time and of
+// what it keeps.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -42,7 +42,8 @@ TEST(EverySecondMatmul, RepeatedIsTheUnshardedNetwork) {
   }
 }
 
-// Latent vectors, routed and shared experts; experts spread over ranks, and shared by them.
+// Networks with latent attention, with routed and shared experts, and with both; experts are spread
+// over ranks, and one expert is shared by ranks.
 TEST(EverySecondMatmul, RepeatedOfExpertsAndLatentAttentionIsTheUnshardedNetwork) {
   Transformer both = tiny_moe();
   both.shared_experts = 1;
@@ -67,7 +68,7 @@ TEST(EverySecondMatmul, RepeatedOfExpertsAndLatentAttentionIsTheUnshardedNetwork
   }
 }
 
-// Experts, latent attention and both ends among them.
+// The networks include experts and latent attention, and both ends of the network.
 TEST(EverySecondMatmul, RepeatedWithCopiesBesideCollectivesIsTheUnshardedNetwork) {
   Transformer both = tiny_moe();
   both.shared_experts = 1;
@@ -114,8 +115,8 @@ TEST(EverySecondMatmul, RepeatedOverContextIsTheUnshardedNetwork) {
   }
 }
 
-// A ring that begins its backward pass with the rank's own block: of two, three and four ranks,
-// with the exchanges beside the kernels or among them.
+// A ring begins its backward pass with the rank's own block. Rings of two, three and four ranks,
+// with exchanges overlapped or not.
 TEST(EverySecondMatmul, RepeatedOverARingIsTheUnshardedNetwork) {
   Transformer sinks = tiny_llama(false);
   sinks.attention_sinks = true;

@@ -1,5 +1,5 @@
-// Networks of experts: the same loss and gradients wherever the experts are, and the same tokens
-// dropped.
+// Networks with experts: the loss and the gradients do not depend on where the experts are, nor do
+// the tokens that are dropped.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 namespace trainyard {
 namespace {
 
-// Shared experts, biases everywhere, a corrected choice.
+// tiny_moe with shared experts, biases everywhere and a correction bias of the router.
 Transformer full_moe() {
   Transformer model = tiny_moe();
   model.biases = true;

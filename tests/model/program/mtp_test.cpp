@@ -1,5 +1,5 @@
 // Multi-token prediction: the program of one rank has the gradients of its loss, and every sharded
-// one is that of one rank.
+// program computes what that program computes.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -30,8 +30,8 @@ TEST(MultiTokenProgram, OfOneRankHasTheGradientsOfItsLoss) {
   expect_gradients_of_loss(tiny_setting(predicting(1, tiny_moe()), unsharded(4)));
 }
 
-// The embeddings of depth d are of the tokens d further on, its labels of those one more: a
-// sequence without end, each token of which is its position.
+// At depth d, the embeddings are those of the tokens d positions ahead, and the labels those of one
+// position more. The file's token at position i is i.
 TEST(MultiTokenProgram, LooksUpAndPredictsTheTokensBehindEachPosition) {
   Setting setting = tiny_setting(predicting(2, tiny_llama(false)), unsharded(1));
   setting.training.sequence_length = 4;
@@ -52,14 +52,13 @@ TEST(MultiTokenProgram, LooksUpAndPredictsTheTokensBehindEachPosition) {
   EXPECT_EQ(last, expected);
 }
 
-// λ / D of what each further token would cost alone.
+// Each of D further tokens adds λ/D of its own loss.
 TEST(MultiTokenProgram, AddsATenthOfTheFurtherLossesMean) {
   const auto loss = [](int further) {
     const Setting setting = tiny_setting(predicting(further, tiny_llama(false)), unsharded(4));
     return run_lowered(setting).loss;
   };
-  // ln 13 is what one of 13 words costs that is as likely as the others; these weights know
-  // nothing.
+  // Guessing one of 13 equally likely words costs ln 13, and these weights have learned nothing.
   EXPECT_NEAR(loss(1) - loss(0), 0.1 * std::log(13.0), 0.02);
   EXPECT_NEAR(loss(2) - loss(0), 0.1 * std::log(13.0), 0.02);
 }
@@ -158,7 +157,7 @@ TEST(MultiTokenProgram, ThatRepeatsItsForwardPassIsTheUnshardedOne) {
   }
 }
 
-// The head needs what comes into an MTP layer behind that layer's forward pass.
+// The head reads the input of an MTP layer after that layer's forward pass.
 TEST(MultiTokenProgram, WithActivationsAndStatesAwayIsTheUnshardedOne) {
   for (const int stages : {1, 2}) {
     for (const auto mode : {RecomputeMode::none, RecomputeMode::full}) {
@@ -189,7 +188,7 @@ TEST(MultiTokenProgram, OfExpertsIsTheUnshardedOne) {
   }
 }
 
-// Its projection casts what it reads: two inputs, gathered in 8 bits or not, and own columns of a
+// The MTP projection casts its two inputs, gathered in 8 bits or not, and its own columns of a
 // gradient.
 TEST(MultiTokenProgram, WithCastGemmsIsTheUnshardedOne) {
   Training training = tiny_training();

@@ -1,5 +1,5 @@
-// What lies outside the device: the numbers do not change, and what leaves the device and comes
-// back is what the estimate says.
+// Offloading does not change the numbers, and what leaves the device and comes back is what the
+// estimate says.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -107,7 +107,7 @@ TEST(Offloaded, StatesOfExpertsAreTheUnshardedNetwork) {
   }
 }
 
-// A sink a rank: parts of one element, of which most ranks have none.
+// One attention sink per rank: parts of one element, and most ranks have none.
 TEST(Offloaded, StatesOfOneElementAreTheUnshardedNetwork) {
   Transformer model = tiny_llama(false);
   model.attention_sinks = true;
@@ -217,8 +217,8 @@ TEST(OffloadedStates, RecomputedAreTheUnshardedNetwork) {
   }
 }
 
-// FSDP keeps no second copy: the passes' weights are cast from the master weights, which lie with
-// the optimizer.
+// FSDP keeps no second copy of the weights. The passes' weights are cast from the master weights,
+// which lie with the optimizer states.
 TEST(OffloadedStates, WithMasterWeightsOnlyAreTheUnshardedNetwork) {
   for (const Offload& offload : {Offload{.optimizer = kHost}, kStates}) {
     for (const int pipeline : {1, 2}) {
@@ -232,7 +232,7 @@ TEST(OffloadedStates, WithMasterWeightsOnlyAreTheUnshardedNetwork) {
   }
 }
 
-// What is on the device at most, unit by unit in the order of the program.
+// The maximum of what is on the device, over the units in the order of the program.
 double most_on_device(const Program& program, std::string_view name) {
   double now = 0;
   double most = 0;
@@ -248,7 +248,7 @@ double most_on_device(const Program& program, std::string_view name) {
   return most;
 }
 
-// The unit at work, and the one that comes.
+// Two units are on the device: the one at work, and the next one.
 TEST(OffloadedStates, OfTwoLayersAreOnTheDevice) {
   for (const Offload& offload : {kWeights, kGradients, kStates}) {
     PlanRequest request = unsharded(2);
@@ -265,7 +265,7 @@ TEST(OffloadedStates, OfTwoLayersAreOnTheDevice) {
   }
 }
 
-// Transformer Engine's double buffering: of one micro-batch two layers' activations are on the
+// Transformer Engine's double buffering: the activations of two layers of a micro-batch are on the
 // device at a time, whatever the order in which copies end.
 TEST(Offloaded, ActivationsOfTwoLayersAreOnTheDevice) {
   PlanRequest request = unsharded(2);

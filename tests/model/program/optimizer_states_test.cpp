@@ -1,4 +1,4 @@
-// What the optimizer keeps of each weight, as the program's buffers say it.
+// What the optimizer keeps for each weight, read from the program's buffers.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -10,7 +10,7 @@
 namespace trainyard {
 namespace {
 
-// Of all buffers of states: whether they keep the weight in full.
+// Over all buffers of optimizer states: whether they keep the weight in full precision.
 std::set<bool> keep_weights(std::string_view precision, std::string_view optimizer,
                             int zero_stage = 0) {
   Training training = tiny_training();
@@ -35,12 +35,12 @@ TEST(OptimizerStates, KeepTheWeightInFullWhereItIsStoredInFewerBits) {
   EXPECT_EQ(keep_weights("fp32", "adamw"), std::set{false});
 }
 
-// Muon has a second moment at the ends of the network, which is no weight.
+// Muon's second moment at the ends of the network is not a weight.
 TEST(OptimizerStates, KeepNoneForAMomentMore) {
   EXPECT_EQ(keep_weights("fp32", "muon"), std::set{false});
 }
 
-// The weights are stored in full themselves, in parts, and cast where they are read.
+// The weights themselves are stored in full precision, in parts, and cast where they are read.
 TEST(OptimizerStates, KeepNoneBesideWeightsInFp32) {
   EXPECT_EQ(keep_weights("bf16", "adamw", 3), std::set{false});
 }

@@ -50,7 +50,7 @@ TEST_P(ShardedProgram, IsTheUnshardedOneUnderEverySchedule) {
   }
 }
 
-// Whole gradients add up over the micro-batches, and each chunk reduces its own behind its last
+// Whole gradients add up over the micro-batches, and each chunk reduces its own after its last
 // backward pass.
 TEST_P(ShardedProgram, UnderNoSyncIsTheUnshardedOneUnderEverySchedule) {
   Training training = tiny_training();
@@ -81,8 +81,9 @@ int count_of(const Program& program, const StageProgram& stage, OperationKind ki
   return count;
 }
 
-// Llama's four layers on two stages of two chunks, and one end on each: three units a stage, each
-// reduced and gathered once, however many micro-batches there are.
+// Llama's four layers on two stages of two chunks, with one end of the network on each stage: three
+// units per stage. Each unit is reduced and gathered once per step, however many micro-batches
+// there are.
 TEST_P(ShardedProgram, UnderNoSyncMovesEveryUnitOnce) {
   Training training = tiny_training();
   training.stack.pipeline_no_sync = true;
@@ -129,8 +130,9 @@ TEST_P(ShardedProgram, WithRepeatedForwardPassesIsTheUnshardedOne) {
   expect_equivalent(tiny_setting(tiny_llama(true), training, request), "", 5);
 }
 
-// In every pass each parameter comes once and its gradient goes once, the tied matrix too (of
-// FSDP2's root unit it is one parameter): micro-batches × the network's parameters, counted apart.
+// In every pass each parameter is gathered once and its gradient reduced once. That holds for the
+// tied matrix too, which is one parameter of FSDP2's root unit. Expected, by a separate count:
+// micro-batches × the network's parameters.
 TEST_P(ShardedProgram, MovesATiedMatrixOncePerPass) {
   const Setting setting = tiny_setting(tiny_gpt(true), sharded(GetParam()));
   const auto program = lower(setting.model, setting.training, setting.plan);
@@ -150,8 +152,8 @@ TEST_P(ShardedProgram, MovesATiedMatrixOncePerPass) {
   EXPECT_EQ(forward, Bytes(all * weights));
 }
 
-// FSDP2 keeps weights in the optimizer's precision and casts what kernels read, of one rank too:
-// what lies there from step to step is what handbook §7 counts.
+// FSDP2 keeps weights in the optimizer's precision and casts what kernels read, even on one rank.
+// What stays from step to step is what handbook §7 counts.
 TEST(ShardedStates, OfOneRankKeepsItsWeightsAsTheOptimizerHasThem) {
   Training training = tiny_training();
   training.stack.keeps_weight_copy = false;

@@ -1,4 +1,4 @@
-// Closed forms against handbook §8 and the golden values, played and computed.
+// Closed forms of spans, compared with handbook §8, with the golden values and with the player.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -13,7 +13,7 @@ namespace {
 
 const Schedule& named(std::string_view name) { return *find_schedule(name); }
 
-// Forward times f_i, backward twice that, not split.
+// Stages with forward times f_i and whole backward passes of twice that.
 std::vector<PassTimes> stages_of(const std::vector<double>& forward) {
   std::vector<PassTimes> stages;
   for (const double f : forward) stages.push_back(seconds(f, f, f));
@@ -52,8 +52,8 @@ TEST(ClosedForm, OfZeroBubbleIsThatOfThePaper) {
   expect_span("zb-h2", {4, 1, 12}, equal_stages(4, seconds(2, 3, 1)), 12 * 6 + 3 * 3);
 }
 
-// With p micro-batches in flight the first input gradient of stage 0 cannot start before
-// pF + (p−1)B, when stage 0 has been busy for pF: the bubble is (p−1)B at least.
+// With p micro-batches in flight, the first input gradient of stage 0 cannot start before pF +
+// (p−1)B, and stage 0 has been busy for pF by then. So the bubble is at least (p−1)B.
 TEST(ClosedForm, OfZeroBubbleKnowsThatLongWeightGradientsComeTooLateForTheFirstWait) {
   expect_span("zb-h1", {2, 1, 8}, equal_stages(2, seconds(3, 6, 6)), 8 * 15 + 1 * 6);
   expect_span("zb-h2", {4, 1, 12}, equal_stages(4, seconds(2, 10, 3)), 12 * 15 + 3 * (10 - 2));
@@ -133,14 +133,14 @@ TEST(ActivationsInFlight, AreTheGoldenOnes) {
   EXPECT_EQ(named("1f1b").chunks_in_flight({4, 1, 2}, 0), 2);
 }
 
-// How far the closed form is from the player on stages that differ, with the player as the truth.
+// The distance of the closed form from the player on unlike stages, relative to the player.
 struct Spread {
   double mean = 0, worst = 0;
 };
 
 class UnlikeStages {
  public:
-  // Stages up to 30 % longer or shorter than equal ones.
+  // Draws stages that are up to 30 % longer or shorter than equal ones.
   Spread spread(std::string_view name, int least_microbatches_per_stage) {
     constexpr int kCases = 1000;
     const Schedule& schedule = named(name);
@@ -173,7 +173,7 @@ class UnlikeStages {
   std::mt19937 random_{20240229};
 };
 
-// F, B and W of all chunks: those of a stage one after the other.
+// F, B and W of all chunks, the chunks of a stage one after the other.
 std::vector<PassTimes> unlike_ends(int p, int v, PassTimes layers, double embedding, double head) {
   std::vector<PassTimes> chunks(static_cast<std::size_t>(p) * static_cast<std::size_t>(v), layers);
   chunks.front().forward += Seconds(0.3 * embedding);
@@ -185,8 +185,8 @@ std::vector<PassTimes> unlike_ends(int p, int v, PassTimes layers, double embedd
   return chunks;
 }
 
-// An embedding in the first chunk of the first stage, a head in the last chunk of the last: of no
-// use to spread over the chunks of their stages. The player is the truth.
+// An embedding in the first chunk of the first stage and a head in the last chunk of the last.
+// Spreading them over all chunks of their stages would give a wrong span. The player is the truth.
 TEST(ClosedForm, OfInterleavedKnowsWhichChunksHoldTheEnds) {
   const Schedule& schedule = named("interleaved-1f1b");
   for (const int p : {2, 4, 8}) {
@@ -203,8 +203,8 @@ TEST(ClosedForm, OfInterleavedKnowsWhichChunksHoldTheEnds) {
   }
 }
 
-// Chunks of n and n + 1 layers, of any times, and with stages of unlike pace: what is played, and
-// what the closed form knows to play by the times alone. The player is the truth.
+// Chunks of n and n + 1 layers, chunks of arbitrary times, and stages of unlike speed. The closed
+// form must decide from the times alone which cases it has to play. The player is the truth.
 TEST(ClosedForm, OfInterleavedWithUnlikeChunksIsWhatIsPlayed) {
   const Schedule& schedule = named("interleaved-1f1b");
   std::mt19937 random(7);
@@ -239,7 +239,7 @@ TEST(ClosedForm, OfInterleavedWithUnlikeChunksIsWhatIsPlayed) {
   }
 }
 
-// Long lists of chunks, in which nearly all turns do the same, by stages whose paces are apart by
+// Long lists of chunks in which nearly all turns are the same. The speeds of the stages differ by
 // so little that it takes many turns to show.
 TEST(ClosedForm, OfManyUnlikeChunksIsWhatIsPlayed) {
   const Schedule& schedule = named("interleaved-1f1b");
@@ -282,8 +282,8 @@ TEST(ClosedForm, OfChunksThatAreAlikeIsThatOfTheirStages) {
               longest_span(schedule, {3, 2, 6}, stages).value(), 1e-9);
 }
 
-// Sends along the way of a micro-batch there and back, p·v − 1 boundaries each, come on top of the
-// span without them: nothing else fills the rounds (handbook §8, "the ring closes").
+// The sends of a micro-batch on its way there and back, p·v − 1 boundaries each way, add to the
+// span without them, because nothing else fills the rounds (handbook §8, "the ring closes").
 TEST(ClosedForm, OfInterleavedTakesEverySendOfOneWayThereAndBack) {
   const Schedule& schedule = named("interleaved-1f1b");
   for (const PipelineShape shape : {PipelineShape{4, 2, 4}, {4, 3, 8}, {8, 2, 16}, {2, 4, 8}}) {
@@ -296,7 +296,8 @@ TEST(ClosedForm, OfInterleavedTakesEverySendOfOneWayThereAndBack) {
 }
 
 TEST(ClosedForm, OfUnlikeStagesIsCloseToThePlayer) {
-  // Handbook §8: 1F1B worst 1.4 % on 3,000 random cases; the others' bounds are measured here.
+  // Handbook §8 gives 1F1B's worst case as 1.4 % on 3,000 random cases; the bounds of the others
+  // are measured here.
   const Spread gpipe = UnlikeStages().spread("gpipe", 1);
   EXPECT_LT(gpipe.worst, 1e-9);
   const Spread one_f_one_b = UnlikeStages().spread("1f1b", 2);

@@ -11,8 +11,8 @@
 namespace trainyard {
 namespace {
 
-// "F0 F1 B0 …"; with more than one chunk "F0.1" is micro-batch 0 in chunk 1. B is the backward
-// pass, or its input gradient where W stands beside.
+// The list as text, "F0 F1 B0 …"; with several chunks, "F0.1" is micro-batch 0 in chunk 1. B is the
+// whole backward pass, or the input gradient if the list has W.
 std::string list_of(std::string_view name, PipelineShape shape, std::size_t stage) {
   std::vector<std::string> passes;
   const PassList lists = find_schedule(name)->passes(shape);
@@ -35,7 +35,8 @@ TEST(PassList, OfOneForwardOneBackwardIsNarayananFigure4) {
 }
 
 TEST(PassList, OfInterleavedIsNarayananFigure4) {
-  // p = 4, v = 2: the last device runs 1–4 of chunk 0, then one forward, one backward of chunk 1.
+  // p = 4, v = 2: the last device runs micro-batches 1–4 of chunk 0, then one forward, one backward
+  // of chunk 1.
   EXPECT_EQ(list_of("interleaved-1f1b", {4, 2, 4}, 3),
             "F0.0 F1.0 F2.0 F3.0 F0.1 B0.1 F1.1 B1.1 F2.1 B2.1 F3.1 B3.1 B0.0 B1.0 B2.0 B3.0");
   EXPECT_EQ(list_of("interleaved-1f1b", {2, 2, 4}, 0),
@@ -91,7 +92,7 @@ TEST(Schedule, IsNullWhenNoneHasTheName) {
   EXPECT_EQ(find_schedule(""), nullptr);
 }
 
-// A schedule that is written down pass by pass says of itself what it says under its name.
+// A schedule given as a pass list declares the same properties as the named schedule.
 TEST(PassList, OfAUserDeclaresWhatItsPassesShow) {
   for (const std::string_view name : {"1f1b", "zb-h1", "zb-h2"}) {
     const Schedule& named = *find_schedule(name);

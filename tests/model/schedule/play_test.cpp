@@ -44,7 +44,8 @@ TEST(Player, ClosesTheRingOfChunks) {
   EXPECT_EQ(run->chunks_in_flight, (std::vector{2, 2}));
 }
 
-// A V: chunk 1 of stage 1 follows chunk 0 there without a send; chunk 1 of stage 0 is the last.
+// In a V, chunk 1 of stage 1 follows chunk 0 of the same stage without a send; chunk 1 of stage 0
+// is the last.
 TEST(Player, TurnsAVRoundOnTheLastStage) {
   const PassList lists(2, {{F, 0, 0}, {F, 0, 1}, {FullB, 0, 1}, {FullB, 0, 0}});
   const auto run = play_equal(lists, {2, 2, 1, Route::vee}, Seconds(0.25));
@@ -52,9 +53,9 @@ TEST(Player, TurnsAVRoundOnTheLastStage) {
   EXPECT_EQ(run->makespan, Seconds(4 * 1.5 + 4 * 0.25));
 }
 
-// Micro-batch 0 goes from stage 0, micro-batch 1 from stage 1. Stage 1 has both forward passes in
-// [0, 2] and the backward pass of 0 in [2, 4]; the pair on stage 0 ends at 4 + 3, less what it
-// hides, then come the two backward passes of 1.
+// Micro-batch 0 starts at stage 0, micro-batch 1 at stage 1. Stage 1 runs both forward passes in
+// [0, 2] and the backward pass of 0 in [2, 4]. The pair on stage 0 ends at 4 + 3, less what it
+// hides; then come the two backward passes of 1.
 TEST(Player, RunsAPairInTheTimeOfBothLessWhatItHides) {
   const PassList lists = {{{F, 0, 0}, {F, 1, 1, true}, {FullB, 0, 0}, {FullB, 1, 1}},
                           {{F, 1, 1}, {F, 0, 0}, {FullB, 0, 0}, {FullB, 1, 1}}};
@@ -96,7 +97,8 @@ TEST(Player, AddsWholePicoseconds) {
   EXPECT_EQ(in_picoseconds(run->makespan), 12'300'000'000'000);
 }
 
-// Passes of three years, as in RunsOneMicroBatchThereAndBack: more picoseconds than 64 bits hold.
+// Passes of three years, in the order of RunsOneMicroBatchThereAndBack: more picoseconds than 64
+// bits hold.
 TEST(Player, PlaysStepsOfCenturies) {
   const PassList lists = {{{F, 0, 0}, {FullB, 0, 0}}, {{F, 0, 0}, {FullB, 0, 0}}};
   const PipelineShape shape{2, 1, 1};
@@ -115,7 +117,7 @@ TEST(Player, NamesTheStageAndPassOfADeadlock) {
 }
 
 TEST(Player, FindsADeadlockBetweenStages) {
-  // Stage 0 sends micro-batch 1 only after micro-batch 0 is back; stage 1 takes 1 first.
+  // Stage 0 sends micro-batch 1 only after micro-batch 0 is back, but stage 1 wants 1 first.
   const PassList lists = {{{F, 0, 0}, {FullB, 0, 0}, {F, 1, 0}, {FullB, 1, 0}},
                           {{F, 1, 0}, {FullB, 1, 0}, {F, 0, 0}, {FullB, 0, 0}}};
   const auto run = play_equal(lists, {2, 1, 2});
@@ -142,7 +144,7 @@ TEST(Player, NamesAMissingPass) {
 TEST(Player, NamesARepeatedPass) {
   EXPECT_EQ(play_equal({{{F, 0, 0}, {F, 0, 0}, {FullB, 0, 0}}}, {1, 1, 1}).error().message,
             "stage 0: forward of micro-batch 0, chunk 0 is repeated");
-  // A backward pass contains the weight gradient.
+  // A whole backward pass contains the weight gradient.
   EXPECT_EQ(play_equal({{{F, 0, 0}, {FullB, 0, 0}, {W, 0, 0}}}, {1, 1, 1}).error().message,
             "stage 0: weight gradient of micro-batch 0, chunk 0 is repeated");
 }

@@ -1,4 +1,4 @@
-// What holds for every registered schedule, on every shape that it accepts.
+// Laws that hold for every registered schedule on every shape that it accepts.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@
 namespace trainyard {
 namespace {
 
-// F, B and W in picoseconds; divisible by the chunks of accepted_shapes().
+// F, B and W in picoseconds; they are divisible by the numbers of chunks in accepted_shapes().
 constexpr std::array<std::array<int, 3>, 6> kTimes = {
     {{6, 6, 6}, {12, 12, 6}, {6, 12, 6}, {12, 6, 6}, {6, 18, 12}, {18, 6, 12}}};
 
@@ -41,7 +41,8 @@ std::string describe(PipelineShape shape) {
   return fmt::format("p {}, v {}, m {}", shape.stages, shape.chunks, shape.microbatches);
 }
 
-// Where a pass of one micro-batch and chunk stands in a stage's list, by kind; -1: nowhere.
+// The positions in a stage's list of the passes of one micro-batch and chunk, by kind; -1 if
+// absent.
 class Positions {
  public:
   Positions(const std::vector<Pass>& list, int microbatch, int chunk) {
@@ -57,7 +58,7 @@ class Positions {
   std::array<int, 4> at_{-1, -1, -1, -1};
 };
 
-// Between stages, on a micro-batch's way; the turn of a V is none.
+// The boundaries between stages on a micro-batch's way; the turn of a V is none.
 int boundaries(PipelineShape shape) {
   return layer_chunks(shape) - (shape.route == Route::vee ? 2 : 1);
 }
@@ -88,12 +89,13 @@ TEST_P(EverySchedule, RunsEveryPassOnceAndInOrder) {
         found[stage] += whole ? 2 : 3;
       }
     }
-    // With all of them found, as many passes as there are different ones: each is there once.
+    // All passes were found, and a list has as many passes as there are different ones, so each is
+    // there once.
     for (std::size_t i = 0; i < lists.size(); ++i) EXPECT_EQ(lists[i].size(), found[i]);
   }
 }
 
-// One stage waits for nobody: software runs it without a pipeline, each backward pass whole.
+// A single stage waits for nobody. Software runs it without a pipeline, with whole backward passes.
 TEST_P(EverySchedule, PutsNothingOffWithoutAPipeline) {
   EXPECT_FALSE(splits_backward(schedule(), 1));
   for (const PipelineShape shape : accepted_shapes()) {
@@ -106,7 +108,7 @@ TEST_P(EverySchedule, PutsNothingOffWithoutAPipeline) {
   }
 }
 
-// The weight gradients behind the last pass of another kind.
+// Counts the weight gradients after the last pass of another kind.
 TEST_P(EverySchedule, LeavesTheWeightGradientsItDeclaresForTheEnd) {
   for (const PipelineShape shape : accepted_shapes()) {
     if (shape.chunks > 1 || shape.route != Route::loop) continue;
@@ -141,7 +143,7 @@ TEST_P(EverySchedule, HoldsTheActivationsItDeclares) {
   }
 }
 
-// Chunks of 1, 4 and 9 bytes, or the other way round: the most of the pass list, one by one.
+// Chunks of 1, 4 and 9 bytes, or in the reverse order; expected is the maximum over the pass list.
 TEST_P(EverySchedule, KeepsTheMostOfItsUnlikeChunks) {
   for (const PipelineShape shape : accepted_shapes()) {
     SCOPED_TRACE(describe(shape));
@@ -166,7 +168,7 @@ TEST_P(EverySchedule, KeepsTheMostOfItsUnlikeChunks) {
   }
 }
 
-// An input gradient that ends is one from its begin on.
+// An input gradient counts from its begin on.
 TEST_P(EverySchedule, HasTheChunksItDeclaresBetweenTheHalvesOfBackward) {
   for (const PipelineShape shape : accepted_shapes()) {
     SCOPED_TRACE(describe(shape));
@@ -212,8 +214,9 @@ TEST_P(EverySchedule, PairsThePassesItDeclares) {
   }
 }
 
-// Handbook §8: beside its own m micro-batches a stage has the fill of the p − 1 others. Two copies
-// of the layers are not dealt one by one.
+// Handbook §8: beside its own m micro-batches, a stage's span has the fill of the p − 1 other
+// stages. Schedules with two copies of the layers have none, because their layers are not dealt one
+// by one.
 TEST_P(EverySchedule, FillsAsItsSpanOverEqualStagesSays) {
   EXPECT_EQ(schedule().fill == nullptr, schedule().route == Route::both_ways);
   if (schedule().fill == nullptr) return;
@@ -258,7 +261,8 @@ TEST_P(EveryClosedForm, IsWhatIsPlayedInsideItsDomain) {
   EXPECT_GT(in_domain, 0);
 }
 
-// A stage cannot take less than its own work, nor a micro-batch less than its way forward and back.
+// A stage cannot take less than its own work, and a micro-batch not less than its way forward and
+// back.
 TEST_P(EverySchedule, NeverBeatsTheBusiestStageOrTheLongestWay) {
   for (const PipelineShape shape : accepted_shapes()) {
     SCOPED_TRACE(describe(shape));

@@ -58,8 +58,9 @@ TEST(ModelFlop, SlidingLayersCountTheirWindow) {
   EXPECT_DOUBLE_EQ(causal.attention_core.value(), 12 * a_key * (126 + 2048));
 }
 
-// Rows up to the window see a triangle: a window of half the sequence leaves 1/2 − 1/8 of the
-// scores, three quarters of the causal half; one of all but a key leaves all of it.
+// Rows up to the window see a triangle. So a window of half the sequence keeps 1/2 − 1/8 of the
+// scores, three quarters of the causal half; a window that is one key short of the sequence keeps
+// all of them.
 TEST(ModelFlop, CausalCountOfAWindowGoesOverIntoThatOfTheWholeSequence) {
   const auto core = [](int window) {
     Transformer windowed = llama_8b();
@@ -80,8 +81,9 @@ TEST(ModelFlop, WindowBeyondTheSequenceIsFullAttention) {
   }
 }
 
-// A multiplication and an addition for every matrix element that a token meets: 6 FLOP a parameter
-// (norms, embedding and correction bias have none), and the core, 6·2·s·a·(192 + 128) a layer.
+// Each token costs a multiplication and an addition per matrix element and pass, so 6 FLOP per
+// parameter (norms, embedding and correction bias cost none), plus the core, 6·2·s·a·(192 + 128)
+// per layer.
 TEST(ModelFlop, OfDeepseekAreSixPerActiveParameter) {
   const Transformer model = deepseek_v3();
   const Training training = modern(4096);

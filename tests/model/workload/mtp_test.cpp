@@ -1,5 +1,6 @@
-// Multi-token prediction: what it adds to DeepSeek-V3, by hand from the dimensions of its report
-// (arXiv 2412.19437, sections 2.2 and 4.2) and against what runs with it and without it published.
+// Multi-token prediction: what it adds to DeepSeek-V3, computed by hand from the dimensions of its
+// report (arXiv 2412.19437, sections 2.2 and 4.2), and compared with published runs with and
+// without it.
 #include <gtest/gtest.h>
 
 #include "model/workload/flop.h"
@@ -20,12 +21,13 @@ constexpr double kExpert = 3 * kHidden * 2048;
 constexpr double kAttention = kHidden * 1536 + 1536.0 * 128 * (128 + 64) + kHidden * (512 + 64) +
                               512.0 * 128 * (128 + 128) + 128.0 * 128 * kHidden + 1536 + 512;
 constexpr double kRouter = 256 * kHidden + 256;
-// One layer with its two norms; two norms and the projection before it, one norm behind it.
+// One layer with its two norms, the projection and two norms in front of it, and one norm behind
+// it.
 constexpr double kMtp = kAttention + 257 * kExpert + kRouter + 2 * kHidden + 2 * kHidden * kHidden +
                         2 * kHidden + kHidden;
 
-// 11.6 billion; embedding and head are those of the network (its README_WEIGHTS.md: 11.5 billion
-// unique parameters).
+// 11.6 billion parameters. Embedding and head are shared with the network (its README_WEIGHTS.md:
+// 11.5 billion unique parameters).
 TEST(MultiTokenPrediction, OfDeepSeekV3HasItsParameters) {
   EXPECT_EQ(kMtp, 11'610'068'224);
   EXPECT_EQ(parameter_count(deepseek_v3_with(1), 4096), 671'026'419'200 + kMtp);
@@ -34,8 +36,9 @@ TEST(MultiTokenPrediction, OfDeepSeekV3HasItsParameters) {
             37'552'297'472 + kMtp - 248 * kExpert);
 }
 
-// Megatron-Bridge's DeepSeek-V3 at 4,096 tokens a sequence: 0.250 TFLOP a token without and 0.260
-// with it, causal attention (docs/performance-summary-archive.md, 25.09 to 26.02).
+// Megatron-Bridge's DeepSeek-V3 at 4,096 tokens per sequence takes 0.250 TFLOP per token without
+// and 0.260 with multi-token prediction, with causal attention
+// (docs/performance-summary-archive.md, 25.09 to 26.02).
 TEST(MultiTokenPrediction, OfDeepSeekV3HasThePublishedFlop) {
   Training training = modern(4096);
   const double tokens = 4096.0 * static_cast<double>(training.global_batch);
@@ -47,8 +50,8 @@ TEST(MultiTokenPrediction, OfDeepSeekV3HasThePublishedFlop) {
   EXPECT_NEAR(tera_a_token(1), 0.260, 0.001);
 }
 
-// Six FLOP a token and weight of the matrices that it passes, the head among them, and the core's
-// 3 · 2·s·a·(192 + 128) in full.
+// Six FLOP per token and weight of the matrices on its way, the head included, and the full
+// 3·2·s·a·(192 + 128) of the core.
 TEST(MultiTokenPrediction, AddsTheFlopOfOneLayerAndOneHead) {
   const Training training = modern(4096);
   const double tokens = 4096.0 * static_cast<double>(training.global_batch);

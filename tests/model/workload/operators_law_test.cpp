@@ -1,4 +1,4 @@
-// Laws over random networks and degrees: what the ranks do and hold together is what the network
+// Laws over random networks and degrees: what all ranks do and hold together is what the network
 // needs (handbook §12.1, §12.2, §12.6).
 #include <gtest/gtest.h>
 
@@ -96,7 +96,7 @@ Training random_training(Dice& dice) {
   return training;
 }
 
-// Handbook §2 and §3, a token's forward multiplications in one layer, times two.
+// Handbook §2 and §3: the forward FLOP of one token in one layer, two per multiplication.
 double attention_flop(const Transformer& model, double keys) {
   const double h = model.hidden_size, a = model.attention_heads;
   if (!model.latent_attention) {
@@ -135,7 +135,8 @@ double counted(const OperatorList& list) {
   return sum;
 }
 
-// §12.2: Σ over ranks and micro-batches = §3; here D·b sequences, one micro-batch of each replica.
+// §12.2: the sum over ranks and micro-batches is §3. Here it covers D·b sequences, one micro-batch
+// of each replica.
 TEST(OperatorLaws, FlopOfAllRanksAreTheModels) {
   Dice dice(20240607);
   for (int trial = 0; trial < 2000; ++trial) {
@@ -157,8 +158,8 @@ struct Tensor {
   double replicas;
 };
 
-// §12.1, the tensors of one layer by the list of that section: c·D replicas where t shards, t·c·D
-// where it replicates, KV heads t/g-fold between, D_e for experts.
+// §12.1: the tensors of one layer times their replicas, c·D where t shards, t·c·D where it
+// replicates, t/g-fold KV heads in between, D_e for experts.
 class LayerTensors {
  public:
   LayerTensors(const Transformer& model, const Degrees& degrees)
@@ -262,7 +263,7 @@ TEST(OperatorLaws, WeightsOfAllRanksAreTensorsTimesReplicas) {
   }
 }
 
-// The classes of LayerParameters say the same as the operators' weights.
+// The classes of LayerParameters shard the weights as the operators do.
 TEST(OperatorLaws, ParameterClassesShardAsTheOperatorsDo) {
   Dice dice(7);
   for (int trial = 0; trial < 2000; ++trial) {
@@ -287,7 +288,8 @@ double saved(const OperatorList& list, bool core_recomputed = false) {
   return sum;
 }
 
-// §12.6: what is kept never rises with t, nor by recomputing the core; the input alone is least.
+// §12.6: what is kept does not rise with t, nor when the core is recomputed; keeping only the input
+// is least.
 TEST(OperatorLaws, SavedBytesNeverRiseWithTensorParallelismOrRecomputation) {
   Dice dice(271828);
   for (int trial = 0; trial < 1000; ++trial) {
@@ -308,7 +310,7 @@ TEST(OperatorLaws, SavedBytesNeverRiseWithTensorParallelismOrRecomputation) {
   }
 }
 
-// Every figure is of one micro-batch and linear in its sequences; a rank of one repeats no work.
+// Every figure is for one micro-batch and linear in its sequences; a single rank repeats no work.
 TEST(OperatorLaws, MicroBatchScalesEverythingButWeights) {
   Dice dice(31415);
   for (int trial = 0; trial < 500; ++trial) {

@@ -56,7 +56,7 @@ TEST(LayerOperators, HaveMoreElementsOfHeadsThanAnIntHolds) {
   EXPECT_DOUBLE_EQ(only(list, OperatorKind::output_projection).gemm.k, 4.096e9);
 }
 
-// Ulysses deals heads instead of queries: the same work on every rank.
+// Ulysses divides heads where a ring divides queries; the work of a rank is the same.
 TEST(LayerOperators, OfUlyssesSplitHeadsWhereRingSplitsQueries) {
   LayerShard shard{.tensor = 2, .context = 4, .context_algorithm = ContextAlgorithm::ring};
   const auto ring =
@@ -92,7 +92,7 @@ TEST(LayerOperators, GroupTheLocalExperts) {
   expect_gemm(only(list, OperatorKind::router), 2048, 4096, 8);
 }
 
-// The slowest rank's load is its work but not the model's.
+// The load of the slowest rank is work for that rank but does not count as model FLOP.
 TEST(LayerOperators, LoadImbalanceIsWorkThatModelFlopDoNotCount) {
   LayerShard shard{.expert = 8};
   const auto even = only(layer_operators(mixtral_8x7b(), modern(), shard, {.moe = true}),
@@ -104,14 +104,14 @@ TEST(LayerOperators, LoadImbalanceIsWorkThatModelFlopDoNotCount) {
   EXPECT_DOUBLE_EQ((slow.forward / slow.replicas).value(), even.forward.value());
 }
 
-// golden.md: 4,096 tokens, k = 2, E = 64, factor 1.25. Exactly at the limit it does not round up.
+// golden.md: 4,096 tokens, k = 2, E = 64, factor 1.25. A whole number is not rounded up.
 TEST(ExpertCapacity, IsTheCeilingOfTheScaledMean) {
   EXPECT_EQ(expert_capacity(4096, 2, 64, 1.25), 160);
   EXPECT_EQ(expert_capacity(4097, 2, 64, 1.25), 161);
   EXPECT_EQ(expert_capacity(100, 1, 1, 1.1), 110);
 }
 
-// A capacity of 1.25 cuts a load of 1.5 and leaves one of 1.2.
+// A capacity factor of 1.25 cuts a load of 1.5 and leaves a load of 1.2.
 TEST(ExpertCapacity, CapsTheSlowestRankOnly) {
   LayerShard shard{.expert = 8, .capacity_factor = 1.25, .load_imbalance = 1.5};
   const auto rows = [&] {
@@ -124,7 +124,7 @@ TEST(ExpertCapacity, CapsTheSlowestRankOnly) {
   EXPECT_DOUBLE_EQ(rows(), 4096 * 2 * 1.2);
 }
 
-// Of 4,096 tokens, two experts each, 1,024 · f go to one of eight.
+// Of 4,096 tokens with two experts each, 1,024 · f go to one of eight experts.
 TEST(RoutedLoad, IsThatOfTheBusiestRankOrTheCapacityWhereThatIsLess) {
   const auto load = [](double capacity, double imbalance) {
     const LayerShard shard{.expert = 8, .capacity_factor = capacity, .load_imbalance = imbalance};
@@ -136,8 +136,8 @@ TEST(RoutedLoad, IsThatOfTheBusiestRankOrTheCapacityWhereThatIsLess) {
   EXPECT_EQ(load(0.0004, 1), 1.0 / 1024) << "a whole token";
 }
 
-// Mixtral, two of eight experts: what comes to one rank is at most all copies of all e ranks, and
-// with an expert a rank at most every token once, 4 times the even share of a quarter.
+// Mixtral, two of eight experts. The load of a rank is at most all copies of all e ranks. With one
+// expert per rank it is at most every token once, 4 times the even share of a quarter.
 TEST(RoutedLoad, IsAtMostWhatRoutingCanDo) {
   const auto load = [](int expert, double capacity = 0) {
     const LayerShard shard{.expert = expert, .capacity_factor = capacity, .load_imbalance = 100};
@@ -150,7 +150,8 @@ TEST(RoutedLoad, IsAtMostWhatRoutingCanDo) {
   EXPECT_EQ(load(2, 8), 2);
 }
 
-// Handbook §4, MLA: downs on every rank in full, ups by columns. DeepSeek-V3, t = 8, n = 4096.
+// Handbook §4, MLA: every rank has the down projections in full and the up projections by columns.
+// DeepSeek-V3, t = 8, n = 4096.
 TEST(LayerOperators, OfLatentAttentionReplicateTheDownProjections) {
   const LayerShard shard{.tensor = 8, .sequence_parallel = true};
   const auto list = layer_operators(deepseek_v3(), modern(), shard, {});
@@ -170,8 +171,8 @@ TEST(LayerOperators, OfLatentAttentionWithoutAQueryRankProjectTheQueryDirectly) 
   for (const Operator& op : list) EXPECT_NE(op.kind, OperatorKind::query_down);
 }
 
-// Prototype's notes: softmax and dropout of unfused attention, 13 bytes a score forward and 19
-// backward.
+// The prototype's notes: softmax and dropout of unfused attention move 13 bytes per score forward
+// and 19 backward.
 TEST(Traffic, OfUnfusedAttentionIsThirteenAndNineteenBytesAScore) {
   const Operator core =
       only(layer_operators(gpt3_175b(), megatron_2022(), {}, {}), OperatorKind::attention_core);
@@ -180,8 +181,8 @@ TEST(Traffic, OfUnfusedAttentionIsThirteenAndNineteenBytesAScore) {
   EXPECT_EQ(core.backward_traffic.value(), 19 * scores);
 }
 
-// Two passes forward and three backward over n·h elements of 2 bytes; SwiGLU three and five over
-// n·f; sequence parallelism splits the norms and nothing splits the SwiGLU but t.
+// A norm passes over n·h elements of 2 bytes twice forward and three times backward; SwiGLU over
+// n·f three and five times. Sequence parallelism divides the norms; only t divides SwiGLU.
 TEST(Traffic, OfFusedOperatorsReadsAndWritesOnce) {
   const LayerShard shard{.tensor = 2, .sequence_parallel = true};
   const auto list = layer_operators(llama_8b(), modern(), shard, {});
@@ -205,10 +206,10 @@ TEST(Traffic, OfTheCrossEntropyFollowsTheStack) {
   EXPECT_EQ(only(list, OperatorKind::cross_entropy).backward_traffic.value(), 16 * logits);
 }
 
-// Kernels that PyTorch's autograd runs beside the fused minimum of GPT-3, in h of a token: each
-// bias reads its output's gradient (3, 1, 4 and 1), queries, keys and values are put together (2 ·
-// 3), a norm's weights read its input and its output's gradient (2). A network without biases has
-// no such sums.
+// Kernels that PyTorch's autograd runs beside the fused minimum of GPT-3, in units of h per token:
+// each bias reads its output's gradient (3, 1, 4 and 1), queries, keys and values are put together
+// (2·3), and a norm's weights read its input and its output's gradient (2). A network without
+// biases has no such sums.
 TEST(Traffic, OfEagerGradientsIsCountedKernelByKernel) {
   Training training = modern(2048);
   const OperatorList fused = layer_operators(gpt3_175b(), training, {}, {});
@@ -238,8 +239,8 @@ TEST(Traffic, OfEagerGradientsIsCountedKernelByKernel) {
   EXPECT_EQ(traffic(OperatorKind::mlp_down), 0);
 }
 
-// fp8 casts the input of each layer GEMM forward and its output's gradient backward, 6 bytes an
-// element; head and router stay as they are.
+// fp8 casts the input of each layer GEMM forward, and the gradient of its output backward, at 6
+// bytes per element. Head and router do not cast.
 TEST(Traffic, OfCastsIsCarriedByTheLayerGemms) {
   Training training = modern();
   training.precision = *find_precision_recipe("fp8");
@@ -254,8 +255,8 @@ TEST(Traffic, OfCastsIsCarriedByTheLayerGemms) {
             0);
 }
 
-// A row of 2h bytes read and 2h written a token; backward reads 2h and reads and writes 4h of the
-// main gradient. Of t ranks each looks up its own rows and writes all.
+// Per token a row of 2h bytes is read and 2h are written. Backward reads 2h, and reads and writes
+// 4h of the main gradient. Each of t ranks looks up its own rows and writes all rows.
 TEST(Traffic, OfTheEmbeddingIsARowAToken) {
   const Operator op = only(embedding_operators(llama_8b(), modern(), {}), OperatorKind::embedding);
   const double elements = 4096.0 * 4096;
@@ -277,8 +278,8 @@ TEST(Traffic, OfDropoutIsAMaskForwardAndAPassBackward) {
   EXPECT_EQ(op.backward_traffic.value(), 2048.0 * 12288 * (6 + 5));
 }
 
-// DeepSeek-V3: 64 of a query head's elements turn in place, a key head's 192 are assembled; each is
-// read and written.
+// DeepSeek-V3: 64 elements of a query head are rotated in place, and the 192 of a key head are
+// assembled; each element is read and written.
 TEST(Traffic, OfLatentRotaryAssemblesTheKeys) {
   const auto list = layer_operators(deepseek_v3(), modern(), {}, {});
   EXPECT_EQ(only(list, OperatorKind::rotary).forward_traffic.value(),
@@ -291,7 +292,8 @@ TEST(Traffic, OfTheRouterIsItsSoftmax) {
   EXPECT_EQ(only(list, OperatorKind::router).forward_traffic.value(), 4096.0 * 8 * (2 + 4));
 }
 
-// One local expert a rank receives its rows in order; several sort them, once each way.
+// A rank with one local expert receives its rows in order; with several it sorts them, once each
+// way.
 TEST(Traffic, OfThePermutationGrowsWithLocalExperts) {
   const auto traffic = [](int expert) {
     return only(layer_operators(mixtral_8x7b(), modern(), {.expert = expert}, {.moe = true}),
@@ -305,7 +307,7 @@ TEST(Traffic, OfThePermutationGrowsWithLocalExperts) {
 }
 
 // Transformer Engine's ring attention: each of c steps reads a 16-bit partial output and reads and
-// writes the fp32 sum, which is cast once; backward adds 16-bit gradients of Q, K and V.
+// writes the fp32 sum, which is cast once. Backward adds 16-bit gradients of Q, K and V.
 TEST(RingMerge, AddsUpTheStepsOfARing) {
   const LayerShard ring{.context = 4};
   const auto merge =
@@ -325,7 +327,7 @@ TEST(RingMerge, IsNotThereWhereKeysAreGathered) {
   }
 }
 
-// torch.utils.checkpoint stops once the last saved tensor is there: the down projection's input.
+// torch.utils.checkpoint stops once it has the last saved tensor, the down projection's input.
 TEST(EarlyStop, LeavesOutTheLastGemmAndTheResidual) {
   for (const Operator& op : layer_operators(llama_8b(), modern(), {}, {})) {
     const bool last = op.kind == OperatorKind::mlp_down || op.kind == OperatorKind::mlp_residual;
@@ -333,7 +335,8 @@ TEST(EarlyStop, LeavesOutTheLastGemmAndTheResidual) {
   }
 }
 
-// Handbook §4 and design §3: padded for shapes and memory, never in the model's FLOP.
+// Handbook §4 and design §3: the vocabulary is padded for shapes and memory, but never in model
+// FLOP.
 TEST(OutputHead, PadsTheVocabulary) {
   Transformer model = gpt3_175b();
   model.vocabulary = 50257;

@@ -30,8 +30,8 @@ TEST(Optimizer, LionAndMuonMoveTwentyTwoBytesAParameter) {
   EXPECT_EQ(moved_in_bf16("muon"), 22);
 }
 
-// Moonlight (Liu et al. 2025, arXiv 2502.16982, §2.2) leaves embedding, head and norms to AdamW,
-// whose second moment is read and written too. No other optimizer makes a difference.
+// Moonlight (Liu et al. 2025, arXiv 2502.16982, §2.2) updates embedding, head and norms with AdamW,
+// whose second moment is read and written too. For other optimizers the part makes no difference.
 TEST(Optimizer, MuonMovesThirtyBytesAParameterAtTheEndsOfTheNetwork) {
   const auto at_ends = UpdatedPart::end_of_network;
   EXPECT_EQ(moment_bytes(*find_optimizer("muon"), at_ends), 8);
@@ -40,8 +40,8 @@ TEST(Optimizer, MuonMovesThirtyBytesAParameterAtTheEndsOfTheNetwork) {
   EXPECT_EQ(moved_in_bf16("adam", at_ends), 30);
 }
 
-// A block of 2,048 moments of a byte has one fp32 maximum: 2,052 bytes, twice. Gradient 4, master
-// 8, weight 2 beside them.
+// A block of 2,048 one-byte moments has one fp32 maximum: 2,052 bytes, for two moments. Beside
+// them: gradient 4, master 8, weight 2.
 TEST(Optimizer, EightBitAdamKeepsTwoBytesAndABlockMaximum) {
   const double moments = 2 * 2052.0 / 2048;
   EXPECT_EQ(find_optimizer("adam-8bit")->moment_bytes, moments);
@@ -65,8 +65,8 @@ TEST(Optimizer, IsFoundByNameOnly) {
   EXPECT_EQ(find_optimizer("lamb"), nullptr);
 }
 
-// A layer of hidden size 4: four 4×4 matrices of attention and three of 4×16, five iterations of
-// 4m²n + 2m³: 5 · (4 · 384 + 3 · 1152).
+// A layer of hidden size 4: four 4×4 matrices of attention and three of 4×16. Five iterations of
+// 4m²n + 2m³ FLOP take 5·(4·384 + 3·1152).
 Transformer small_network() {
   Transformer model;
   model.layers = 1;
@@ -82,7 +82,7 @@ TEST(UpdateFlop, OfMuonIsThatOfNewtonSchulzOnEveryMatrix) {
   EXPECT_EQ(update_flop(muon, small_network(), {}).experts, 0);
 }
 
-// Two experts of width 2: six matrices of 2×4, 80 FLOP an iteration.
+// Two experts of width 2: six matrices of 2×4, with 80 FLOP per iteration.
 TEST(UpdateFlop, OfRoutedExpertsIsApart) {
   Transformer model = small_network();
   model.experts = 2;

@@ -7,8 +7,8 @@
 namespace trainyard {
 namespace {
 
-// Handbook §7: K = 12 is master 4 and Adam's moments 4 + 4; weight 2 and gradient 2 make 16 bytes a
-// parameter (Rajbhandari et al. 2020), 18 with an fp32 gradient.
+// Handbook §7: K = 12 bytes are master weight 4 and Adam's moments 4 + 4. With weight 2 and
+// gradient 2 that is 16 bytes per parameter (Rajbhandari et al. 2020), or 18 with an fp32 gradient.
 TEST(PrecisionRecipe, KeepsTwelveOptimizerBytesBesideTheWeight) {
   for (const char* name : {"bf16", "fp16", "fp8", "mxfp8", "nvfp4"}) {
     const PrecisionRecipe* recipe = find_precision_recipe(name);
@@ -27,7 +27,8 @@ TEST(PrecisionRecipe, OfPureFp32HasNoMaster) {
   EXPECT_NEAR(states * 6738415616.0, 107.8e9, 0.05e9);
 }
 
-// Transformer Engine: layers' GEMMs in 8 bits with 1-byte saved inputs, the rest stays in bf16.
+// Transformer Engine: layer GEMMs run in 8 bits with saved inputs of 1 byte; the rest stays in
+// bf16.
 TEST(PrecisionRecipe, OfEightBitsTouchesLayerGemmsOnly) {
   const PrecisionRecipe* recipe = find_precision_recipe("fp8");
   ASSERT_NE(recipe, nullptr);
@@ -44,7 +45,7 @@ TEST(PrecisionRecipe, OfBlockFormatsCountsTheScales) {
   EXPECT_DOUBLE_EQ(16 * find_precision_recipe("nvfp4")->saved_gemm_input_bytes, 9);
 }
 
-// The prototype's fit gave 6 to 7 bytes an element for fp8's casts; bf16 casts nothing.
+// The prototype's fit gave 6 to 7 bytes per element for the casts of fp8; bf16 casts nothing.
 TEST(PrecisionRecipe, CastsCostTraffic) {
   EXPECT_EQ(find_precision_recipe("fp8")->quantisation_bytes, 6);
   EXPECT_EQ(find_precision_recipe("bf16")->quantisation_bytes, 0);

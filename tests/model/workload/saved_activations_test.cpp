@@ -1,4 +1,4 @@
-// What a layer keeps for its backward pass, against the published sums (handbook §7).
+// What a layer keeps for its backward pass, compared with the published sums (handbook §7).
 #include <gtest/gtest.h>
 
 #include "model/workload/operators.h"
@@ -53,8 +53,8 @@ TEST(SavedActivations, FollowKorthikantisRows) {
   }
 }
 
-// The same paper, §4.3: a mask at the embedding, input of the last norm and of the head
-// (4sbh/t; its logits, 4sbV/t in fp32, are the stack's saved_logit_bytes).
+// The same paper, §4.3: the embedding keeps a mask, the last norm and the head their inputs
+// (4sbh/t; the head's logits, 4sbV/t in fp32, are the stack's saved_logit_bytes).
 TEST(SavedActivations, OfTheEndsAreMaskNormAndHeadInput) {
   const LayerShard shard{.tensor = 8, .sequence_parallel = true};
   const double sbh = 2048.0 * 12288;
@@ -62,9 +62,9 @@ TEST(SavedActivations, OfTheEndsAreMaskNormAndHeadInput) {
   EXPECT_EQ(saved(head_operators(gpt3_175b(), megatron_2022(), shard)).value(), 4 * sbh / 8);
 }
 
-// The same paper, §4.2.2: sequence parallelism would have to keep what it gathered, "an extra
-// all-gather" spares that. A stack that keeps it has the inputs of the two column-parallel GEMMs of
-// a layer, 2sbh each, and the head's, whole.
+// The same paper, §4.2.2: sequence parallelism would have to keep what it gathered, and "an extra
+// all-gather" avoids that. A stack that keeps it has the inputs of a layer's two column-parallel
+// GEMMs, 2sbh each, and the head's input whole.
 TEST(SavedActivations, OfGatheredInputsAreWholeWhereTheyAreKept) {
   const LayerShard shard{.tensor = 8, .sequence_parallel = true};
   const double sbh = 2048.0 * 12288;
@@ -91,8 +91,8 @@ TEST(SavedActivations, OfLlamaFollowTheGeneralForm) {
   EXPECT_EQ(saved(list, true), saved(list));
 }
 
-// Transformer Engine's fp8: each layer GEMM's input once in one byte; norms, Q, K, V, gate and up
-// stay in two, and so does the attention's own output.
+// Transformer Engine's fp8 keeps the input of each layer GEMM once, in one byte. Norms, Q, K, V,
+// gate and up stay in two bytes, and so does the attention's own output.
 TEST(SavedActivations, OfEightBitsKeepCastInputs) {
   Training training = modern(4096);
   training.precision = *find_precision_recipe("fp8");
@@ -101,9 +101,9 @@ TEST(SavedActivations, OfEightBitsKeepCastInputs) {
   EXPECT_DOUBLE_EQ(saved(layer_operators(llama_8b(), training, {}, {})).value(), 4096 * token);
 }
 
-// pytorch/ao pull request 936: torch.compile keeps the transposed fp8 weights for backward, one
-// byte of each that a layer's GEMMs have: (32 + 2 · 8) · 128 · 4,096 of query, key and value,
-// 4,096² of the output, 3 · 4,096 · 14,336 of the MLP.
+// pytorch/ao pull request 936: torch.compile keeps the transposed fp8 weights for the backward
+// pass, one byte for each weight of a layer's GEMMs: (32 + 2·8)·128·4,096 for query, key and value,
+// 4,096² for the output, 3·4,096·14,336 for the MLP.
 TEST(SavedActivations, OfACompiledLayerInEightBitsKeepTheCastWeights) {
   Training training = modern(4096);
   training.precision = *find_precision_recipe("fp8");
@@ -113,9 +113,9 @@ TEST(SavedActivations, OfACompiledLayerInEightBitsKeepTheCastWeights) {
   EXPECT_DOUBLE_EQ(compiled - eager, 48 * 128 * 4096.0 + 4096.0 * 4096 + 3 * 4096.0 * 14336);
 }
 
-// Ulysses: the kernel's output, a/c heads of all tokens, is kept for the kernel, and what the last
-// all-to-all makes of it, all heads of a c-th of the tokens, for the projection: 2ad once more. An
-// exchange of all heads' queries, keys and values keeps what it brought in place of what it sent.
+// Ulysses keeps the attention's output twice (2ad more): a/c heads of all tokens for the kernel,
+// and, after the last all-to-all, all heads of a c-th of the tokens for the projection. The
+// exchange of queries, keys and values keeps what it received instead of what it sent.
 TEST(SavedActivations, OfUlyssesKeepTheOutputBeforeAndBehindTheExchange) {
   const auto layer = [](ContextAlgorithm algorithm) {
     const LayerShard shard{.context = 4, .context_algorithm = algorithm};
@@ -126,8 +126,8 @@ TEST(SavedActivations, OfUlyssesKeepTheOutputBeforeAndBehindTheExchange) {
                    tokens * 2 * ad);
 }
 
-// Mixtral: the MLP's part is the router's input, fp32 scores of E experts, and for each of k copies
-// its index and weight, the expert's input, gate and up, product.
+// Mixtral: the MLP's part is the router's input, the fp32 scores of E experts, and for each of k
+// copies its index and weight, the expert's input, gate and up, and their product.
 TEST(SavedActivations, OfExpertsAreKeptPerRoutedCopy) {
   const double h = 4096, f = 14336, dense_mlp = 2 * h + 6 * f;
   const double moe = 2 * h + 4 * 8 + 2 * (8 + 2 * h + 6 * f);
@@ -138,8 +138,9 @@ TEST(SavedActivations, OfExpertsAreKeptPerRoutedCopy) {
   EXPECT_DOUBLE_EQ(layer({.moe = true}, 8), layer({.moe = true}, 1));
 }
 
-// DeepSeek-V3's attention: layer input, latent vectors before and after their norms, Q, K, V, the
-// output and the log-sum-exp, 16-bit: 2h + 2h + 4(r_q + r_kv) + 2a(2·192 + 2·128) + 4a a token.
+// DeepSeek-V3's attention keeps, in 16 bits, the layer input, the latent vectors before and after
+// their norms, Q, K, V, the output and the log-sum-exp: 2h + 2h + 4(r_q + r_kv) + 2a(2·192 + 2·128)
+// + 4a bytes per token.
 TEST(SavedActivations, OfLatentAttentionKeepBothLatentsAndTheHeads) {
   const double attention = 4 * 7168 + 4 * (1536 + 512) + 2 * 128 * (2 * 192 + 2 * 128) + 4 * 128;
   const double mlp = 4 * 7168 + 6 * 18432;
@@ -147,7 +148,7 @@ TEST(SavedActivations, OfLatentAttentionKeepBothLatentsAndTheHeads) {
                    4096 * (attention + mlp));
 }
 
-// Qwen3: the heads before their norm are kept too, 2(a + g)d.
+// Qwen3 also keeps the heads before their norm, 2(a + g)d.
 TEST(SavedActivations, OfQkNormKeepTheHeadsBeforeIt) {
   Transformer normed = llama_8b();
   normed.qk_norm = true;

@@ -64,7 +64,8 @@ TEST_P(EveryAlgorithm, NeverGetsFasterWithMoreBytes) {
   });
 }
 
-// Bytes that `round` takes from one domain to another, a member; nothing where it has some inside.
+// Bytes per member that `round` sends from one domain to another; nothing if the round also sends
+// bytes inside a domain.
 std::optional<Bytes> leaving_in(const TransferRound& round, const GroupLinks& links) {
   Bytes across, inside;
   for (const Transfer& of : round.transfers) {
@@ -75,7 +76,7 @@ std::optional<Bytes> leaving_in(const TransferRound& round, const GroupLinks& li
   return across / links.size;
 }
 
-// Against the transfers of the simulator.
+// `leaving` agrees with the transfers that the simulator plays.
 TEST_P(EveryAlgorithm, LeavesDomainsInRoundsOfTheirOwnWhereItSaysSo) {
   if (GetParam()->leaving == nullptr) return;
   on_groups([](const GroupLinks& links) {
@@ -89,8 +90,9 @@ TEST_P(EveryAlgorithm, LeavesDomainsInRoundsOfTheirOwnWhereItSaysSo) {
   });
 }
 
-// What must cross the fuller of two cuts, whatever the algorithm: a rank's own links, and its
-// domain's share of the NICs. Reductions in the network save the second pass of an all-reduce.
+// A lower bound of the time from bandwidth alone, whatever the algorithm: the slower of two cuts, a
+// rank's own links and its domain's share of the NICs. Reductions in the network save the second
+// pass of an all-reduce.
 double bandwidth_bound(const CollectiveAlgorithm& algorithm, const GroupLinks& links, double s) {
   const bool in_network = algorithm.name == "nvls" || algorithm.name == "sharp";
   const auto bound = [&](double parts, double members, double rate) {

@@ -1,5 +1,5 @@
-// The algorithms against golden.md, against handbook §6's table typed a second time, and against a
-// round-by-round count over explicit pairs of ranks.
+// The algorithms are compared with golden.md, with the table of handbook §6 typed a second time,
+// and with a round-by-round count over explicit pairs of ranks.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -29,7 +29,7 @@ TEST(GoldenCollectives, OneGibibyteOverEightBySixteen) {
   EXPECT_NEAR(named_time("hierarchical", all_reduce, links, 1.0_GiB).value(), 9.55083e-3, 5e-9);
   const GroupLinks flat = over_domains(1, 128, 50.0_GBps, 10.0_us);
   EXPECT_NEAR(named_time("ring", all_reduce, flat, 1.0_GiB).value(), 45.154e-3, 5e-7);
-  // The same α for all hops of a ring through eight members a domain, which share 50 GB/s.
+  // All hops of this ring have the same α. Eight members per domain share 50 GB/s.
   GroupLinks through = over_domains(8, 16, 50.0_GBps / 8, 10.0_us);
   through.inside_latency = 10.0_us;
   EXPECT_NEAR(named_time("ring", all_reduce, through, 1.0_GiB).value(), 45.154e-3, 5e-7);
@@ -37,7 +37,7 @@ TEST(GoldenCollectives, OneGibibyteOverEightBySixteen) {
 
 TEST(GoldenCollectives, OneGigabyteOverOneNicOrAllRails) {
   const auto ring = [](const GroupLinks& links) {
-    GroupLinks free = links;  // the golden values leave the latency out
+    GroupLinks free = links;  // the golden values have no latency
     free.inside_latency = Seconds(0);
     return free;
   };
@@ -51,7 +51,7 @@ TEST(GoldenCollectives, OneGigabyteOverOneNicOrAllRails) {
 }
 
 TEST(GoldenCollectives, LatencyStepsOfEightBySixteen) {
-  // Messages of no bytes; a step inside costs 1 s, one across 1000 s.
+  // Messages without bytes: a step inside a domain costs 1 s, a step across 1000 s.
   GroupLinks links = over_domains(8, 16, 50.0_GBps, 1000.0_s);
   links.inside_latency = 1.0_s;
   EXPECT_EQ(named_time("hierarchical", all_reduce, links, Bytes(0)), Seconds(14 + 30 * 1000));
@@ -118,10 +118,10 @@ TEST(Collectives, EqualTheHandbooksTableInOneDomain) {
   }
 }
 
-// NCCL's tuner (src/graph/tuning.cc, commit b647562): (nsteps − nInterSteps)·intraLat +
-// nInterSteps·interLat, nsteps = n − 1 and nInterSteps = M − 1 of an all-gather or reduce-scatter,
-// at Hopper's 3.4 us of NVLink and 14 us of the network: 112·3.4 + 15·14 us over 8 x 16. An
-// all-reduce is both of them.
+// NCCL's tuner (src/graph/tuning.cc, commit b647562) computes (nsteps − nInterSteps)·intraLat +
+// nInterSteps·interLat with nsteps = n − 1 and nInterSteps = M − 1 for an all-gather or
+// reduce-scatter. With Hopper's 3.4 us for NVLink and 14 us for the network, 8 × 16 ranks take
+// 112·3.4 + 15·14 us. An all-reduce takes both of them.
 TEST(Collectives, ARingHasTheLatencyOfItsHops) {
   GroupLinks links = over_domains(8, 16, 50.0_GBps, 14.0_us);
   links.inside_latency = 3.4_us;
@@ -131,13 +131,13 @@ TEST(Collectives, ARingHasTheLatencyOfItsHops) {
   EXPECT_NEAR(latency(all_gather), 590.8e-6, 1e-12);
   EXPECT_NEAR(latency(reduce_scatter), 590.8e-6, 1e-12);
   EXPECT_NEAR(latency(all_reduce), 1181.6e-6, 1e-12);
-  // After a scatter of four rounds across and three inside.
+  // The ring comes after a scatter of four rounds across and three inside.
   EXPECT_NEAR(named_time("scatter-all-gather", broadcast, links, Bytes(0)).value(),
               590.8e-6 + 4 * 14e-6 + 3 * 3.4e-6, 1e-12);
 }
 
-// All pass a message on at once: 3 µs + 90 MB at 450 GB/s inside a domain, 12 µs + 90 MB at 25 GB/s
-// out of it; with links of 10 GB/s inside those are the slower ones.
+// All members pass a message on at once. It takes 3 µs + 90 MB at 450 GB/s inside a domain, and 12
+// µs + 90 MB at 25 GB/s out of it. With links of 10 GB/s inside, those are slower.
 TEST(Collectives, ASendLastsAsLongAsTheSlowestBetweenNeighbours) {
   GroupLinks links = over_domains(2, 2, 10.0_GBps, 12.0_us);
   links.passing = 25.0_GBps;
@@ -162,7 +162,8 @@ TEST(Collectives, EqualTheHandbooksTableWithOneMemberADomain) {
 }
 
 TEST(Collectives, InNetworkEqualTheHandbooksTable) {
-  // NVLS 2α + (n+1)/n·S/B at B = 450/1.6 GB/s; gather and scatter α + (n−1)/n·S/B.
+  // NVLS all-reduces in 2α + (n+1)/n·S/B at B = 450/1.6 GB/s; it gathers and scatters in α +
+  // (n−1)/n·S/B.
   const GroupLinks links = one_domain(8, 450.0_GBps, 3.0_us);
   const double moved = 1e9 / (450e9 / 1.6);
   EXPECT_NEAR(named_time("nvls", all_reduce, links, 1.0_GB).value(), 6e-6 + 9.0 / 8 * moved, 1e-12);
@@ -187,8 +188,9 @@ TEST(Collectives, ThePipelineHasNothingToOverlapInOneChunk) {
               named_time("hierarchical", all_reduce, links, chunk).value(), 1e-15);
 }
 
-// 128 MiB over 2 x 4 devices, PCIe of 32 GB/s, a NIC's 25 GB/s for each: a device's link carries
-// 2·7/8 of them, but for the chunk of 512 KiB that first crosses PCIe and then the NIC alone.
+// 128 MiB over 2 × 4 devices with PCIe of 32 GB/s and 25 GB/s of a NIC each. A device's PCIe link
+// carries 2·7/8 of the bytes, except for the first chunk of 512 KiB, which crosses PCIe and then
+// the NIC with nothing beside it.
 TEST(Collectives, ThePhasesOfAPipelineShareOneLink) {
   GroupLinks links = over_domains(4, 2, 25.0_GBps, 0.0_s);
   links.inside = links.inside_pair = 32.0_GBps;
@@ -198,7 +200,7 @@ TEST(Collectives, ThePhasesOfAPipelineShareOneLink) {
   const double expected = 1.75 * (s - chunk) / 32e9 + 1.5 * chunk / 32e9 + 0.25 * chunk / 25e9;
   EXPECT_NEAR(named_time("hierarchical-pipelined", all_reduce, links, Bytes(s)).value(), expected,
               1e-12);
-  // Both trees: the first member of all takes S from its own node and S from the other one.
+  // Over both trees, the first member receives S from its own node and S from the other one.
   const double filling = 2 * chunk;
   EXPECT_NEAR(named_time("double-binary-tree", all_reduce, links, Bytes(s)).value(),
               4 * (s + filling) / 32e9, 1e-12);
@@ -216,8 +218,8 @@ TEST(Collectives, NvlsNeedsASwitchAndOneDomain) {
 
 // ---- round by round over explicit pairs ---------------------------------------------------------
 
-// A round in which rank i exchanges `bytes` with rank i xor `distance`: as slow as its slowest
-// pair.
+// The time of a round in which rank i exchanges `bytes` with rank i xor `distance`: that of its
+// slowest pair.
 double round_time(const GroupLinks& links, int distance, double bytes) {
   double slowest = 0;
   for (int rank = 0; rank < links.size; ++rank) {

@@ -13,7 +13,8 @@ AttentionShape causal(double batch, double sequence, double heads, double kv_hea
   return {batch, heads, kv_heads, sequence, sequence, dim, dim, false};
 }
 
-// Expected values: the fitting code with minimal traffic (no KV cache is written in training).
+// The expected values come from the fitting code with minimal traffic, because training writes no
+// KV cache.
 TEST(AttentionTime, AgreesWithTheFittingCode) {
   const Device h100 = example_h100();
   EXPECT_NEAR(attention_time(h100, Dtype::bf16, causal(1, 4096, 32, 8, 128), 1).value(),
@@ -26,8 +27,8 @@ TEST(AttentionTime, AgreesWithTheFittingCode) {
               0.002019761, 1e-8);
 }
 
-// 96 lies midway between 64 and 128, and so does its time: of tables that lack a head dimension,
-// times interpolated are nearer to what was measured than rates are (docs/accuracy.md).
+// 96 lies midway between 64 and 128, and so does its time. For tables that lack a head dimension,
+// interpolated times are nearer to the measurement than interpolated rates (docs/accuracy.md).
 TEST(AttentionTime, LiesBetweenTheTimesAtTwoHeadDimensions) {
   const Device h100 = example_h100();
   const auto time = [&](double head_dim) {
@@ -38,7 +39,7 @@ TEST(AttentionTime, LiesBetweenTheTimesAtTwoHeadDimensions) {
 }
 
 TEST(AttentionTime, OfContextParallelRanksAddsUpToTheWhole) {
-  // Ideal device: s/c queries against s keys, causal, is 1/c of the tiles.
+  // On the ideal device, s/c queries against s keys, causal, take 1/c of the tiles.
   const Device device = ideal_device();
   const Seconds whole = attention_time(device, Dtype::bf16, causal(1, 65536, 32, 32, 128), 1);
   AttentionShape quarter = causal(1, 65536, 32, 32, 128);
@@ -46,7 +47,7 @@ TEST(AttentionTime, OfContextParallelRanksAddsUpToTheWhole) {
   EXPECT_NEAR(attention_time(device, Dtype::bf16, quarter, 1) / whole, 0.25, 0.01);
 }
 
-// The same under a window, of fewer keys than a rank has rows and of more; the widest is no window.
+// The same under a window: of fewer keys than a rank has rows, of more, and of almost all keys.
 TEST(AttentionTime, OfContextParallelRanksUnderAWindowAddsUpToTheWhole) {
   const Device device = ideal_device();
   for (const double keys : {4096.0, 24576.0, 65535.0}) {
@@ -82,17 +83,18 @@ TEST(AttentionTime, TakesTheRatesOfTheKernelWithAWindow) {
   window.sliding = true;
   const Seconds before = attention_time(device, Dtype::bf16, window, 1);
   device.rates.attention.push_back(slower);
-  // Traffic (4·8·8192·32·128·2 bytes at 1 TB/s, twice: KV heads too) stays, tiles take twice as
-  // long.
+  // The traffic (4·8·8192·32·128·2 bytes at 1 TB/s, doubled for the KV heads) stays, and tiles take
+  // twice as long.
   const Seconds traffic(2.0 * 4 * 8 * 8192 * 32 * 128 / 1e12);
   EXPECT_NEAR(attention_time(device, Dtype::bf16, window, 1) / (2 * before - traffic), 1, 1e-12);
   EXPECT_EQ(attention_time(device, Dtype::bf16, causal(8, 8192, 32, 32, 128), 1),
             attention_time(ideal_device(), Dtype::bf16, causal(8, 8192, 32, 32, 128), 1));
 }
 
-// The plain kernel does all that a window asks for. The one with a window, here at a quarter of its
-// rate, is chosen for 512 keys: at most 5 key tiles for each of 64 query tiles, as long as 20 of
-// the plain one, which has 32.5 on average; not for 4,096, up to 33.
+// The plain kernel can also do what a window asks for, so the faster of both kernels counts. The
+// windowed kernel has a quarter of its rate here. For 512 keys it is chosen: each of 64 query tiles
+// has at most 5 key tiles, as long as 20 of the plain kernel, which has 32.5 on average. For 4,096
+// keys, up to 33 tiles, it is not.
 TEST(AttentionTime, OfAWindowIsNeverAboveThatOfThePlainKernel) {
   Device device = ideal_device();
   device.rates.attention.push_back(device.rates.attention.front());
@@ -110,11 +112,11 @@ TEST(AttentionTime, OfAWindowIsNeverAboveThatOfThePlainKernel) {
   for (double keys = 128; keys < 8192; keys += 128) EXPECT_LE(with_window(keys), plain) << keys;
 }
 
-// The kernel with a window, measured at 128 keys, at half the plain one's rate. Of 64 query tiles
-// of 128 a window of 128 has 2 key tiles, of one the first: 127. One of 4,096 has 33, of the first
-// 32 fewer: 1,584, of which the further 1,457 are at the plain kernel's rate: as 2 · 127 + 1,457 of
-// it. The plain kernel over all keys has 2,080. A tile: 4 · 128³ FLOP at 1 TFLOP/s, 256 heads on
-// 100 multiprocessors; traffic as above.
+// The windowed kernel was measured at 128 keys, at half the plain kernel's rate. With a window of
+// 128, each of 64 query tiles of 128 has 2 key tiles, the first one 1: 127. With a window of 4,096
+// it has 33, the first 32 fewer: 1,584. The further 1,457 run at the plain kernel's rate, so the
+// sum is worth 2·127 + 1,457 plain tiles; the plain kernel over all keys has 2,080. A tile: 4·128³
+// FLOP at 1 TFLOP/s, 256 heads on 100 multiprocessors; traffic as above.
 TEST(AttentionTime, OfAWindowWiderThanMeasuredHasFurtherKeysAtThePlainKernelsRate) {
   Device device = ideal_device();
   AttentionRates narrow = device.rates.attention.front();
@@ -135,8 +137,8 @@ TEST(AttentionTime, OfAWindowWiderThanMeasuredHasFurtherKeysAtThePlainKernelsRat
   EXPECT_NEAR(with_window(8192), 2080 * tile + traffic, 1e-12);
 }
 
-// Heads of 256 with a window, where the kernel with a window was measured at 128 alone: as if none
-// had been measured with a window. Narrower heads have the windowed kernel's rates.
+// Heads of 256 with a window, although the windowed kernel was measured at 128 only: they take the
+// plain kernel's rates. Heads narrower than 128 take the windowed kernel's rates.
 TEST(AttentionTime, TakesTheRatesOfThePlainKernelForHeadsThatNoWindowedOneWasMeasuredAt) {
   Device plain = ideal_device();
   plain.rates.attention.push_back(plain.rates.attention.front());
@@ -160,7 +162,8 @@ TEST(AttentionTime, TakesTheRatesOfThePlainKernelForHeadsThatNoWindowedOneWasMea
 
 TEST(AttentionTime, TakesAsMuchLongerAsTheResidualSays) {
   Device device = ideal_device();
-  // Over log2 of sequence, batch × heads, heads / KV heads: 4096 = 2^12, 64 = 2^6, 4 = 2^2.
+  // The residual's coordinates are log2 of sequence, batch × heads, heads / KV heads: 4096 = 2^12,
+  // 64 = 2^6, 4 = 2^2.
   device.rates.attention.front().residual = {{{10, 14}, {0, 8}, {0, 4}},
                                              {0, 0, 0, 0, 0.4, 0.4, 0.4, 0.4}};
   const AttentionShape shape = causal(2, 4096, 32, 8, 128);
@@ -175,7 +178,7 @@ TEST(AttentionPrefillTime, PaysForTheCacheThatItWrites) {
   const Seconds plain = attention_prefill_time(device, shape);
   EXPECT_EQ(plain, attention_time(device, Dtype::bf16, shape, 1));
   device.rates.attention.front().query_traffic = 3;
-  // Q and O once more each, twice: 2 · 2 · 2 bytes · 8192 · 32 · 128 at 1 TB/s.
+  // Q and O move once more each, twice: 2·2·2 bytes · 8192 · 32 · 128 at 1 TB/s.
   EXPECT_NEAR((attention_prefill_time(device, shape) - plain).value(),
               2 * 2 * 2.0 * 8192 * 32 * 128 / 1e12, 1e-12);
 }

@@ -16,8 +16,8 @@ struct Simulated {
   double active = 0;   // mean share of experts with a token
 };
 
-// The tables' own way: draw popularities by inverting the distribution, round to tokens, take the
-// busiest rank.
+// Simulates the routing as the tables' authors did: draw popularities by inverting the
+// distribution, round them to tokens, take the busiest rank.
 Simulated simulated(const Routing& routing, int ranks) {
   constexpr int kDraws = 2000;
   std::mt19937_64 bits(1);
@@ -76,7 +76,7 @@ TEST(ExpertRouting, IsEvenWithoutAPowerLawAndOnOneRank) {
   EXPECT_EQ(active_share({8192, 1, 128, 0}), 1);
 }
 
-// No rank can have more than everything, nor the busiest less than the mean.
+// The busiest rank cannot have more than all tokens, nor less than the mean.
 TEST(ExpertRouting, StaysBetweenTheMeanAndEverything) {
   for (const double exponent : {0.5, 1.0, 1.01, 1.2, 2.0}) {
     for (const int ranks : {2, 4, 8, 64, 256}) {

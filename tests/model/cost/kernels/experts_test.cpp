@@ -15,9 +15,9 @@ TEST(GroupedGemmTime, ReadsEveryExpertsWeightsWhenTokensAreFew) {
   EXPECT_GE(time.value(), 2.0 * 64 * 7168 * 2048 / 1e12);
 }
 
-// A V100 computes in fp16 and fp32. Eight experts, 4,096 rows each: 2mnk FLOP at the measured
-// 100 TFLOP/s in 16 bits, and at 12.5 in fp32, whose dense rate is an eighth (handbook §5), joined
-// with the weights at 1 TB/s.
+// A V100 computes in fp16 and fp32. Eight experts with 4,096 rows each take 2mnk FLOP at the
+// measured 100 TFLOP/s in 16 bits, and at 12.5 in fp32, whose dense rate is an eighth (handbook
+// §5), combined with the time of the weights at 1 TB/s.
 TEST(GroupedGemmTime, OfADeviceWithoutBf16IsMeasuredInFp16) {
   Device device = ideal_device();
   device.rates.gemm[static_cast<std::size_t>(Dtype::bf16)] = {};
@@ -32,14 +32,14 @@ TEST(GroupedGemmTime, OfADeviceWithoutBf16IsMeasuredInFp16) {
               std::hypot(flop / 12.5e12, 4 * weights), 1e-9);
 }
 
-// 16,384 tokens to 2 of 8 experts on two ranks, gated, 4096 × 14336.
+// Experts of 4096 × 14336, gated: 16,384 tokens go to 2 of 8 experts on two ranks.
 ExpertBlock mixtral(double exponent) {
   return {.routing = {16384, 2, 8, exponent}, .hidden = 4096, .ffn = 14336, .ranks = 2};
 }
 
 TEST(ExpertBlockTime, IsItsMultiplicationsOnAnIdealDevice) {
-  // 16,384 rows a rank, 3 · 2 · 4096 · 14336 FLOP each at 100 TFLOP/s, joined with the weights of
-  // four experts, 3 · 2 bytes · 4096 · 14336 each at 1 TB/s.
+  // A rank computes 16,384 rows of 3·2·4096·14336 FLOP each at 100 TFLOP/s and reads the weights of
+  // four experts, 3·2 bytes · 4096 · 14336 each, at 1 TB/s.
   const double compute = 16384 * 6.0 * 4096 * 14336 / 100e12;
   const double weights = 4 * 6.0 * 4096 * 14336 / 1e12;
   EXPECT_NEAR(expert_block_time(ideal_device(), mixtral(0)).value(), std::hypot(compute, weights),

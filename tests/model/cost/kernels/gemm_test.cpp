@@ -26,7 +26,7 @@ void expect_gemm_times(const Device& device, Dtype dtype, const std::vector<Gemm
   }
 }
 
-// Expected values: the independent Python implementation with which the parameters were fitted.
+// The expected values come from the independent Python implementation that fitted the parameters.
 TEST(GemmTime, AgreesWithTheFittingCodeOnH100Bf16) {
   expect_gemm_times(example_h100(), Dtype::bf16,
                     {{8192, 8192, 8192, 0.001430455},

@@ -21,7 +21,7 @@ void all_reduce(const Operation& operation, const std::vector<Operands<double>>&
   }
 }
 
-// By rows: member i gets the i-th part.
+// Member i gets the i-th part of the rows of the sum.
 void reduce_scatter(const std::vector<Operands<double>>& members, std::size_t which) {
   Tensor<double> total = *members.front().in[which];
   for (std::size_t m = 1; m < members.size(); ++m) total += *members[m].in[which];
@@ -59,8 +59,8 @@ void pass(const std::vector<Operands<double>>& members, std::size_t which, std::
   }
 }
 
-// Member m's share of the heads, with all tokens, and the tokens of member r with all heads. Where
-// there are fewer heads than members, neighbours share one.
+// Ulysses: member m's share of the heads with all tokens becomes, for member r, its tokens with all
+// heads, or the reverse. With fewer heads than members, neighbours share a head.
 void exchange_heads(const Operation& operation, const std::vector<Operands<double>>& members) {
   const auto d = static_cast<Eigen::Index>(operation.attention.query_head_dim);
   const auto sequences = static_cast<Eigen::Index>(operation.attention.batch);
@@ -92,7 +92,7 @@ void exchange_heads(const Operation& operation, const std::vector<Operands<doubl
 
 // ---- Rows that go to the ranks of their experts, and back -------------------------------
 
-// Rows for each of `ranks` ranks, of rows counted by expert.
+// The number of rows for each of `ranks` ranks, from the number of rows for each expert.
 std::vector<Eigen::Index> rows_by_rank(const Tensor<double>& counts, Eigen::Index ranks) {
   std::vector<Eigen::Index> rows;
   const Eigen::Index share = counts.size() / ranks;
@@ -104,7 +104,7 @@ std::vector<Eigen::Index> rows_by_rank(const Tensor<double>& counts, Eigen::Inde
   return rows;
 }
 
-// Of a matrix with the rows for one rank after the other, those for rank `which`.
+// The rows for rank `which`, of a matrix that holds the rows for one rank after the other.
 Tensor<double> rows_for(const Tensor<double>& x, const std::vector<Eigen::Index>& rows,
                         std::size_t which) {
   Eigen::Index first = 0;
@@ -112,7 +112,7 @@ Tensor<double> rows_for(const Tensor<double>& x, const std::vector<Eigen::Index>
   return x.middleRows(first, rows[which]);
 }
 
-// What each member has for member m, one after the other.
+// What every member has for member m, one member after the other.
 Tensor<double> collected(const std::vector<Operands<double>>& members, std::size_t operand,
                          std::size_t counts, std::size_t m) {
   Tensor<double> all(0, members.front().in[operand]->cols());
@@ -125,7 +125,7 @@ Tensor<double> collected(const std::vector<Operands<double>>& members, std::size
   return all;
 }
 
-// The rows by source and expert are created where they are not known yet.
+// The matrix of rows by source and expert is an output where the members do not know it yet.
 void dispatch(const std::vector<Operands<double>>& members) {
   const bool knows = members.front().in.size() > members.front().out.size();
   const std::size_t first_in = knows ? 2 : 1;
@@ -152,7 +152,7 @@ void combine(const std::vector<Operands<double>>& members) {
   }
 }
 
-// The sum of what the ranks that share experts have, each with the rows that it received.
+// The sum over the ranks that share experts; each rank receives the rows that it sent.
 void scatter_routed(const std::vector<Operands<double>>& members) {
   const auto rows = rows_by_rank(*members.front().in[0], static_cast<Eigen::Index>(members.size()));
   for (std::size_t i = 0; i < members.front().out.size(); ++i) {
@@ -180,7 +180,8 @@ void by_rows(const Operation& operation, const std::vector<Operands<double>>& me
   }
 }
 
-// In place, each operand as a flat array: each member's part of the sum, the rest unknown.
+// Scatters in place, each operand as a flat array: a member gets its part of the sum, and the rest
+// becomes not-a-number.
 void scatter_parts(const Operation& operation, const std::vector<Operands<double>>& members,
                    std::size_t which) {
   Tensor<double> total = *members.front().in_place[which];
@@ -205,7 +206,7 @@ void gather_parts(const Operation& operation, const std::vector<Operands<double>
   }
 }
 
-// The same into buffers of their own: a part of each whole, padded; a whole of its parts.
+// The same into separate buffers: a padded part of each whole, or a whole from its parts.
 void make_parts(const std::vector<Operands<double>>& members, std::size_t which) {
   Tensor<double> total = *members.front().in[which];
   for (std::size_t m = 1; m < members.size(); ++m) total += *members[m].in[which];

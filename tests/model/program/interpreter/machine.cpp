@@ -24,7 +24,7 @@ struct Rank {
   std::set<int> ready;
 };
 
-// One meeting of a group: the n-th collective of a stream that it has.
+// One meeting of a group: the n-th collective of the group on a stream.
 using Meeting = std::array<int, 4>;  // group, first member, stream, which one
 using Parcel = std::array<int, 4>;   // sender, receiver, phase, which one
 
@@ -69,7 +69,8 @@ class Machine {
     ranks_.push_back(std::move(rank));
   }
 
-  // What was there before the program; what an operation creates starts as not-a-number.
+  // The value of a buffer before the program runs. What an operation creates starts as
+  // not-a-number.
   Tensor<double> initial(const Rank& rank, const Value& value) const {
     const ProgramBuffer& buffer = program_.buffer(value.buffer);
     switch (buffer.role) {
@@ -143,7 +144,7 @@ class Machine {
     return {from, to, static_cast<int>(task.issued.operation->phase), task.turn};
   }
 
-  // A message smaller than the buffer is this rank's share of its rows.
+  // If the message is smaller than the buffer, the rank sends its share of the rows.
   Tensor<double> sent_part(const Rank& rank, const Tensor<double>& whole,
                            const Operation& op) const {
     const ProgramBuffer& buffer = program_.buffer(op.operands[0].buffer);
@@ -184,7 +185,7 @@ class Machine {
             operands_of(rank, task));
   }
 
-  // Returns whether the rank had not been there before.
+  // Returns true: the rank has joined the collective, which runs when all members have come.
   bool join(Rank& rank, int number) {
     const RankTask& task = rank.list->tasks[index(number)];
     const Operation& op = *task.issued.operation;
@@ -227,7 +228,7 @@ class Machine {
     const ProgramBuffer& buffer = program_.buffer(value.buffer);
     auto& elements = into[rank.holdings.name(buffer, value.layer)];
     for (Eigen::Index k = 0; k < matrix.size(); ++k) {
-      // Another rank's part of sharded states.
+      // Not-a-number marks another rank's part of sharded states.
       const double number = matrix.data()[k];
       const auto place = rank.holdings.element(buffer, k);
       if (std::isnan(number) || !place) continue;

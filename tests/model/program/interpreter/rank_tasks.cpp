@@ -16,14 +16,14 @@ Way pipeline_way(const IssuedOperation& issued) {
           static_cast<int>(op.phase), issued.call->peer};
 }
 
-// The queue that an operation waits in: its stream, or the way between two stages.
+// The queue in which an operation waits: its stream, or a direction between two stages.
 Way queue_of(const IssuedOperation& issued) {
   const Operation& op = *issued.operation;
   if (op.stream == ProgramStream::pipeline) return pipeline_way(issued);
   return {static_cast<int>(op.stream), 0, 0, 0};
 }
 
-// Among whose messages it is counted on both sides.
+// The messages among which both sides count this one.
 Way way_of(const IssuedOperation& issued) {
   const Operation& op = *issued.operation;
   if (op.group == Group::none) return pipeline_way(issued);
