@@ -1,10 +1,11 @@
-// The analytic estimate against the simulation of the same plan, on random legal plans: uniform
-// over catalog models, nodes, their number and the degrees that are legal, and stacks where the
-// default one does not run the schedule; tensor parallelism of one (so that ranks share NICs),
-// context and expert parallelism across nodes and uneven stages included.
+// Compares the analytic estimate with the simulation of the same plan, on random legal plans. They
+// are drawn uniformly over catalog models, nodes, numbers of nodes and legal degrees, and over
+// stacks if the default one does not run the schedule. They include plans without tensor
+// parallelism (whose ranks share NICs), context and expert parallelism across nodes, and uneven
+// stages.
 //
-// In the suite 203 small plans in all and 140 in recipes of 8 and 4 bits, always the same; by hand
-// any number for each schedule:
+// The suite draws 203 small plans in all, and 140 in recipes of 8 and 4 bits, always the same. By
+// hand, any number per schedule:
 //   TRAINYARD_AGREEMENT_PLANS=200 simulator_agreement_test
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -32,8 +33,8 @@ namespace {
 
 constexpr int kPlansOfEachInTheSuite = 29;  // 203 in all
 constexpr int kLowPrecisionPlansOfEachInTheSuite = 20;
-// Layers passed by micro-batches, on all ranks that may have to be played: a step takes a fraction
-// of a second in the suite, seconds by hand.
+// Limits on layers × micro-batches × the ranks that may have to be played: a step takes a fraction
+// of a second in the suite, and seconds by hand.
 constexpr std::int64_t kMostInTheSuite = 20'000;
 constexpr std::int64_t kMostByHand = 100'000;
 
@@ -41,15 +42,15 @@ struct Tolerance {
   double median, p95;
 };
 
-// The aim: gpipe, 1f1b and interleaved-1f1b 2 % and 5 %, the others 4 % and 10 %. The bound is the
-// aim, or what a schedule reaches, rounded up, where that is less. It may only come down; once it
-// came up, where rings took the place of recursive gathers that no library has: what else is on
-// the links meets a ring's bytes throughout, of which the estimate takes more than is met. What is
-// left: simulator/README.md.
+// The aim is 2 % and 5 % for gpipe, 1f1b and interleaved-1f1b, and 4 % and 10 % for the others. The
+// bound is the aim, or, if it is less, what a schedule reaches, rounded up. A bound may only
+// decrease. It once increased, when rings replaced recursive gathers that no library has: traffic
+// beside a ring meets it throughout, and the estimate assumes more of this than happens. The
+// remaining differences are explained in simulator/README.md.
 struct Bound {
   std::string_view schedule;
   Tolerance aim, reached;
-  // Reached in 8 and 4 bits, where kernels are shorter and exchanges are not.
+  // Reached in 8 and 4 bits, where kernels are shorter but exchanges are not.
   Tolerance low_precision;
 };
 constexpr Bound kBounds[] = {
@@ -84,7 +85,8 @@ class Generator {
     return values[random_() % values.size()];
   }
 
-  // Model, node and training in one of the recipes; the plan comes from `request`.
+  // A scenario of a random model, node and training in one of the recipes; `request` draws the
+  // plan.
   Scenario scenario(const Schedule& schedule, const std::vector<std::string>& recipes) {
     const std::string recipe = recipes.size() == 1 ? recipes.front() : one_of(recipes);
     const std::string text = fmt::format(
@@ -122,9 +124,9 @@ class Generator {
   }
 
  private:
-  // The default stack runs two schedules with a pipeline; for the others every stack may be drawn
-  // but megatron-2021, which is refused with ZeRO: megatron-deepspeed is the same layers with it.
-  // So is gpt-neox, with attention that others have fused too.
+  // The default stack runs two schedules with a pipeline. For the others any stack may be drawn,
+  // except megatron-2021, which is refused with ZeRO (megatron-deepspeed has the same layers), and
+  // gpt-neox, whose attention other stacks have fused too.
   std::string stack(const Schedule& schedule) {
     const bool by_default = schedule.name == "1f1b" || schedule.name == "interleaved-1f1b";
     std::vector<std::string> stacks = catalog_names("stack");
@@ -138,7 +140,7 @@ class Generator {
 struct Compared {
   std::string name;
   double error = 0;   // estimate over simulation, less 1
-  double memory = 0;  // the same of the peak of allocated memory
+  double memory = 0;  // the same for the peak of allocated memory
 };
 
 std::string described(const Scenario& scenario, const Plan& plan) {
@@ -154,7 +156,7 @@ std::string described(const Scenario& scenario, const Plan& plan) {
       plan.microbatches, plan.zero_stage, static_cast<int>(plan.recompute.mode));
 }
 
-// Where ranks cannot be folded all of them are played.
+// Where ranks cannot be folded, all of them are played.
 bool is_small(const Job& job, const Plan& plan) {
   const auto passes = static_cast<std::int64_t>(job.model.layers) * plan.microbatches * 2;
   const bool by_hand = std::getenv("TRAINYARD_AGREEMENT_PLANS") != nullptr;
@@ -162,7 +164,7 @@ bool is_small(const Job& job, const Plan& plan) {
   return passes * plan.devices() / plan.pipeline_parallel <= kMostInTheSuite;
 }
 
-// Plans of offload_agreement_law_test.cpp: here they would draw all others anew.
+// offload_agreement_law_test.cpp draws these plans. Adding them here would change all later draws.
 bool has_draw_of_its_own(const Job& job, const Plan& plan) {
   return recomputes(plan, RecomputeMode::selective) &&
          job.training.stack.selective == SelectiveRecompute::every_second_matmul;

@@ -1,4 +1,5 @@
-// A rank's step without its peers: its own kernels, and copies whose bytes are counted by hand.
+// A rank's step without its peers: its own kernels, and copies in place of communication, whose
+// bytes are counted by hand.
 #include "simulator/alone.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +17,7 @@ AloneStep alone(const PreparedJob& job, const Plan& plan, int stage) {
   return *std::move(step);
 }
 
-// Nothing runs beside anything.
+// A plan in which nothing overlaps.
 PlanRequest in_turn(int tensor, int pipeline) {
   PlanRequest request{.tensor_parallel = tensor, .pipeline_parallel = pipeline, .micro_batch = 1};
   request.zero_stage = 0;
@@ -25,12 +26,12 @@ PlanRequest in_turn(int tensor, int pipeline) {
   return request;
 }
 
-// Of so many bytes read and written, in copies.
+// The time of `copies` copies that each read and write `bytes` in all.
 Seconds copies(const Device& device, int copies, Bytes bytes) {
   return copies * (bytes / device.memory_bandwidth + device.rates.launch);
 }
 
-// Bytes of one micro-batch's activations between layers, in 16 bits.
+// Bytes of one micro-batch's activations between two layers, in 16 bits.
 Bytes activations(const Job& job) {
   return Bytes(2.0 * static_cast<double>(job.training.sequence_length) * job.model.hidden_size);
 }
@@ -45,9 +46,9 @@ TEST(Alone, OfTheOnlyRankIsTheWholeStep) {
   EXPECT_EQ(step.timeline.times, whole->timeline.times);
 }
 
-// A stage between two others receives and sends an activation forward and its gradient back: twice
-// it is filled (written) and twice copied (read and written), for each micro-batch. Nothing else is
-// added to the kernels that the stage has in the whole step, which waits besides.
+// A stage between two others receives and sends an activation forward and its gradient back. Per
+// micro-batch, two messages are filled (written) and two copied (read and written). The rest is the
+// stage's kernels in the whole step, in which it also waits.
 TEST(Alone, OfAStageIsItsKernelsAndCopiesOfItsMessages) {
   constexpr int kMicrobatches = 16;
   Job made = job_of(1, 4, kMicrobatches).job;
@@ -67,7 +68,7 @@ TEST(Alone, OfAStageIsItsKernelsAndCopiesOfItsMessages) {
   EXPECT_LT(found, whole->step_time);
 }
 
-// What is copied in layers for tensor-parallel operations of one kind and pass.
+// The time of copies in layers that replace tensor-parallel operations of one kind in one pass.
 Seconds copied(const AloneStep& step, OperationKind kind, StepPass pass) {
   Picoseconds sum{0};
   for (std::size_t i = 0; i < step.step.tasks[0].size(); ++i) {
@@ -79,9 +80,9 @@ Seconds copied(const AloneStep& step, OperationKind kind, StepPass pass) {
   return to_seconds(sum);
 }
 
-// Handbook §4: two all-reduces a layer forward; with sequence parallelism two gathers of the whole
-// and two scatters. Reduced is out of the tensor and back; gathered is this rank's quarter, and
-// that once for each rank; scattered is this rank's quarter.
+// Handbook §4: two all-reduces per layer forward; with sequence parallelism, two gathers and two
+// scatters of the whole tensor. An all-reduce becomes a copy out of the tensor and back; a gather,
+// a copy of this rank's quarter for each rank; a scatter, a copy of this rank's quarter.
 TEST(Alone, CopiesWhatTensorParallelRanksWouldExchange) {
   const PreparedJob job = job_of(1, 4, 2);
   const Device& device = job.job.cluster.device;
@@ -100,7 +101,8 @@ TEST(Alone, CopiesWhatTensorParallelRanksWouldExchange) {
               copies(device, each, 2 * part).value(), 1e-8);
 }
 
-// No network, and nobody to wait for: how far ranks differ in speed does not matter.
+// Alone, a rank has no network and waits for nobody, so the spread of the ranks' speeds does not
+// matter.
 TEST(Alone, DoesNotDependOnOtherRanks) {
   const auto step = [](double spread, double bandwidth) {
     Job job = job_of(2, 4, 16).job;

@@ -1,5 +1,5 @@
-// The plans that the planner chooses, played. A search takes what the estimate has too cheap, so
-// that its errors are larger in its answers than in plans at random (the winner's curse).
+// Simulates the plans that the planner chooses. A search prefers plans that the estimate prices too
+// low, so the errors of its answers are larger than those of random plans (the winner's curse).
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -39,7 +39,8 @@ Job job_of(const Question& q) {
 
 class ChosenPlans : public testing::TestWithParam<Question> {};
 
-// In time as the worked questions are; in memory no plan is chosen that does not fit when played.
+// The times of the worked questions; and no plan is chosen that does not fit in memory when
+// simulated.
 TEST_P(ChosenPlans, AreWhatTheEstimateSaysWhenPlayed) {
   const PreparedJob job = prepare(job_of(GetParam()));
   const SearchResult found = search(job, {.top = 3}, analytic_evaluator(job));

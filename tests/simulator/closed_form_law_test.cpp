@@ -1,7 +1,7 @@
-// Every collective algorithm, played alone at both grains, takes as long as its closed form
-// (handbook §6; model/cost/collectives), to 1e-6: all sibling groups of a shape at once, as the
-// closed form's links assume. Here NICs and links inside the nodes decide, on fabrics of every
-// kind; narrow_fabric_law_test.cpp has those where the links between switches do.
+// Every collective algorithm, played with nothing beside it at both grains, takes as long as its
+// closed form (handbook §6; model/cost/collectives), to 1e-6. All sibling groups of a shape run at
+// once, as the closed form's links assume. Here NICs and links inside nodes are the limit, on
+// fabrics of every kind; narrow_fabric_law_test.cpp has the cases where links between switches are.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -28,8 +28,8 @@ Cluster with_efficiency(Cluster cluster) {
   return cluster;
 }
 
-// Links of one kind on every way that a group's members take, so that nothing but the algorithm
-// decides: the handbook's α and B.
+// Each place has links of one kind on all ways of a group's members, so that the time depends on
+// nothing but the algorithm and the handbook's α and B.
 std::vector<Place> places() {
   return {{"node_of_8", fat_tree_cluster(1, 1, 1), {1, 8}},
           {"2_in_a_node", fat_tree_cluster(2, 2, 1), {1, 2}},
@@ -82,7 +82,8 @@ TEST_P(EveryAlgorithm, PlayedAloneTakesAsLongAsItsClosedForm) {
   EXPECT_GT(applied, 0) << "no place where it applies";
 }
 
-// A token goes once to each domain: both levels at a time. Under PCIe a device's link carries both.
+// A token goes to each domain once, at both levels at the same time. Under PCIe a device's link
+// carries both levels.
 TEST(ExchangeOfTwoLevels, PlayedAloneTakesAsLongAsItsClosedForm) {
   std::vector<Place> all = places();
   all.push_back({"lone_devices", lone_devices(mesh_cluster(8)), {1, 8}});

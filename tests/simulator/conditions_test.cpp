@@ -1,4 +1,4 @@
-// Unlike ranks and compute beside communication: times counted by hand.
+// Ranks of unlike speed, and compute beside communication, with times counted by hand.
 #include "simulator/conditions.h"
 
 #include <gtest/gtest.h>
@@ -52,7 +52,7 @@ TEST(Straggler, HeatsUpInTheMiddleOfAStep) {
   EXPECT_EQ(timeline.makespan, Picoseconds(2000 + 2 * 2000));
 }
 
-// Handbook §8, unlike stages: gpipe's span is m·max T + ΣT − max T, and a stage at half speed is a
+// Handbook §8, unlike stages: the span of gpipe is m·max T + ΣT − max T. A stage at half speed is a
 // stage of twice the time.
 TEST(Straggler, IsAStageOfAnotherLength) {
   const PipelineShape shape = {4, 1, 8};
@@ -134,15 +134,16 @@ TEST_F(Overlap, LosesTheSecondsOfComputeThatTheStackIsCalibratedTo) {
   EXPECT_EQ(timeline.of(1)[1].end.count(), 3600000);
 }
 
-// At 0.6, 0.2 µs of compute take 0.5 µs; the next task loses what is left of the microsecond.
+// At a slowdown of 0.6, 0.2 µs of compute take 0.5 µs. The next task is slowed for the rest of the
+// microsecond.
 TEST_F(Overlap, IsSharedByTheTasksThatRunBesideIt) {
   const Timeline timeline = beside(0.6, {kMicrosecond / 5, kMicrosecond});
   EXPECT_EQ(timeline.of(0)[1].end.count(), 500000);
   EXPECT_EQ(timeline.of(0)[2].end.count(), 1000000 + 800000);  // 0.2 µs done beside it
 }
 
-// What is sent and what is received add up: 0.2 of the microsecond are left. No more than all of it
-// is lost.
+// The slowdowns of sending and receiving add up: 0.2 of the microsecond are left for compute. More
+// than all of it cannot be lost.
 TEST_F(Overlap, AddsUpInBothDirections) {
   for (const int rank : {0, 1}) {
     EXPECT_EQ(beside_both_ways(0.4).of(rank)[2].end.count(), 3800000);

@@ -1,5 +1,5 @@
-// Contention that nobody asked for: it follows from the links. Shares are computed by hand; 1 GB
-// over a NIC of 50 GB/s takes 20 ms, over NVLink of 450 GB/s 2.2 ms, α is 10 µs and 3 µs.
+// Contention follows from the links, without any setting. Shares are computed by hand: 1 GB takes
+// 20 ms over a NIC of 50 GB/s and 2.2 ms over NVLink of 450 GB/s; α is 10 µs and 3 µs.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -45,7 +45,8 @@ TEST_P(AtGrain, TwoDevicesOfOneNicHaveHalfOfIt) {
 }
 
 TEST_P(AtGrain, AnOversubscribedLeafIsSharedByAllThatCrossIt) {
-  // Leaves of 2 nodes: 16 NICs below, a quarter of them above: 200 GB/s for 16 messages.
+  // Leaves of 2 nodes with 16 NICs below and a quarter of their bandwidth above: 200 GB/s for 16
+  // messages.
   const Cluster cluster = fat_tree_cluster(4, 2, 4);
   std::vector<TaskGroup> crossing;
   std::vector<TaskGroup> below;
@@ -60,7 +61,7 @@ TEST_P(AtGrain, AnOversubscribedLeafIsSharedByAllThatCrossIt) {
 TEST_P(AtGrain, AReceiverIsSharedAsMuchAsASender) {
   const auto seconds = sends(fat_tree_cluster(4, 4, 1), {{0, 24}, {8, 24}, {16, 24}, {16, 25}});
   EXPECT_NEAR(seconds[0], kAlpha + 3 * 1e9 / kNic, 1e-9);
-  // 16 sends to 24 at a third of a NIC, so two thirds are left for its message to 25.
+  // 16 sends to 24 at a third of a NIC, so its message to 25 has the other two thirds.
   EXPECT_NEAR(seconds[3], kAlpha + 1.5 * 1e9 / kNic, 1e-9);
 }
 
@@ -133,8 +134,9 @@ TEST_P(AtGrain, TwoRingsOnOneTorusLinkShareIt) {
 }
 
 TEST_P(AtGrain, DimensionOrderMeetsWhereAdaptiveRoutingGoesRound) {
-  // 4 x 4, links of 25 GB/s. (0, 0) to (1, 1), and (0, 0) to (1, 0): both leave by the first link
-  // of the row in dimension order; adaptive, half of the first goes by the column.
+  // A 4 × 4 torus with links of 25 GB/s. A message goes from (0, 0) to (1, 1), another from (0, 0)
+  // to (1, 0). In dimension order both leave by the first link of the row; with adaptive routing
+  // half of the first message goes by the column.
   const Cluster adaptive = torus_cluster({4, 4}, BytesPerSecond(25e9));
   const Cluster ordered = with_routing(adaptive, FabricRouting::static_paths);
   EXPECT_NEAR(sends(ordered, {{0, 40}})[0], kAlpha + 1e9 / 25e9, 1e-9);
@@ -142,15 +144,15 @@ TEST_P(AtGrain, DimensionOrderMeetsWhereAdaptiveRoutingGoesRound) {
   const auto ordered_both = sends(ordered, {{0, 40}, {1, 9}});
   EXPECT_NEAR(ordered_both[0], kAlpha + 2 * 1e9 / 25e9, 1e-9);
   EXPECT_NEAR(ordered_both[1], kAlpha + 2 * 1e9 / 25e9, 1e-9);
-  // x/2 + y = 25 with x = y: 50/3 GB/s each; both are done at once.
+  // x/2 + y = 25 with x = y: 50/3 GB/s each, and both end at the same time.
   const auto adaptive_both = sends(adaptive, {{0, 40}, {1, 9}});
   EXPECT_NEAR(adaptive_both[0], kAlpha + 3 * 1e9 / 50e9, 1e-9);
   EXPECT_NEAR(adaptive_both[1], kAlpha + 3 * 1e9 / 50e9, 1e-9);
 }
 
 TEST_P(AtGrain, FlowsThatAHashPutsOnOneUplinkHaveHalfOfItAndAdaptiveOnesSpread) {
-  // A leaf of 8 NICs with two uplinks of 50 GB/s. Of three flows two meet at least, by the
-  // pigeonhole principle; spread evenly they have 100 GB/s together.
+  // A leaf of 8 NICs with two uplinks of 50 GB/s. At least two of three flows are hashed to the
+  // same uplink; spread evenly, the flows have 100 GB/s together.
   const Cluster adaptive = fat_tree_cluster(2, 1, 4);
   const Cluster hashed = with_routing(adaptive, FabricRouting::static_paths);
   const std::vector<TaskGroup> three = {{0, 8}, {1, 9}, {2, 10}};
@@ -179,8 +181,8 @@ TEST_P(AtGrain, TwoFlowsUnderAHashMeetWhollyOrNotAtAll) {
 }
 
 TEST_P(AtGrain, ValiantsRoutingUsesTheGroupsBetween) {
-  // Five groups of one switch, 40 GB/s between any two: eight messages share the one link of their
-  // groups, or three ways of two links each.
+  // Five groups of one switch with 40 GB/s between any two. Eight messages share the one link
+  // between their groups, or, with Valiant's routing, three routes of two links each.
   const Cluster minimal = dragonfly_cluster(5, 1, 4, BytesPerSecond(40e9));
   std::vector<TaskGroup> pairs;
   for (int rank = 0; rank < 8; ++rank) pairs.push_back({rank, rank + 8});
@@ -190,7 +192,7 @@ TEST_P(AtGrain, ValiantsRoutingUsesTheGroupsBetween) {
 }
 
 TEST_P(AtGrain, AnOversubscribedLeafOfADrawnFabricIsSharedByAllThatCrossIt) {
-  // 16 NICs below each leaf, 100 GB/s to each of two spines.
+  // 16 NICs below each leaf, and 100 GB/s from it to each of two spines.
   const Cluster cluster = drawn_cluster(BytesPerSecond(100e9));
   std::vector<TaskGroup> crossing;
   for (int rank = 0; rank < 16; ++rank) crossing.push_back({rank, rank + 16});
@@ -198,8 +200,8 @@ TEST_P(AtGrain, AnOversubscribedLeafOfADrawnFabricIsSharedByAllThatCrossIt) {
   EXPECT_NEAR(sends(cluster, {{0, 8}})[0], kAlpha + 1e9 / kNic, 1e-9);
 }
 
-// A ring of all 8 ranks takes 1/8 of each NIC for each of its bytes; a message over NIC 0 beside it
-// has y = x with x/8 + y = 50 GB/s until it is done.
+// A ring of all 16 ranks uses 1/8 of each of the 8 NICs of a node for each of its bytes. A message
+// over NIC 0 beside it has the rate y = x with x/8 + y = 50 GB/s until it ends.
 TEST(Contention, BetweenAMessageAndARingOverAllNicsIsFair) {
   const Cluster cluster = fat_tree_cluster(2, 2, 1);
   TaskGroup all;
@@ -211,7 +213,7 @@ TEST(Contention, BetweenAMessageAndARingOverAllNicsIsFair) {
       group_seconds(graph, cluster, make_topology(cluster), NetworkGrain::collective);
   const double share = kNic / 1.125;
   const double ring = 28 * cluster.intra.latency.value() + 2 * kAlpha;
-  const double before = ring - kAlpha;  // of latency, in which the message is alone
+  const double before = ring - kAlpha;  // bytes sent in the latency, when the message is alone
   EXPECT_NEAR(taken[1], ring + (1e9 - before * kNic) / share, 1e-8);
 }
 

@@ -1,5 +1,5 @@
-// Dynamic micro-batches: how many there are and what is in them, counted by hand and by a second,
-// plainer deal; what they cost, against steps of jobs that have those batches from the start.
+// Dynamic micro-batches. Their number and content is counted by hand and by a second, simpler deal.
+// Their cost is compared with steps of jobs that have those batches from the start.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::int64_t kFull = 4096;
 
-// Llama-3.1-8B with sequences of 4096 on so many replicas of one stage, or as many as a schedule
-// asks for.
+// Llama-3.1-8B with sequences of 4096 tokens on several replicas of one stage, or on as many stages
+// as a schedule asks for.
 struct DynamicJob {
   std::int64_t global_batch = 8;
   int replicas = 1;
@@ -71,7 +71,8 @@ TEST(DynamicMicrobatches, OfFullSequencesAreThePlans) {
   }
 }
 
-// Of one replica all are full, of the other a quarter: both have as many as the first one needs.
+// The micro-batches of one replica are all full, those of the other a quarter. Both replicas have
+// as many as the first one needs.
 TEST(DynamicMicrobatches, AreAsManyAsTheFullestReplicaNeeds) {
   const SequenceMix turns{.lengths = {4096, 1024}};
   const DealtSequences found = dynamic_deal(turns, {.global_batch = 8, .replicas = 2});
@@ -79,7 +80,8 @@ TEST(DynamicMicrobatches, AreAsManyAsTheFullestReplicaNeeds) {
   EXPECT_EQ(tokens_in(found.work[1]), std::vector<double>(4, 1024));
 }
 
-// Dealt over both, four are full and two have half of the short ones each.
+// Dealt over both replicas, four micro-batches are full, and two hold half of the short sequences
+// each.
 TEST(DynamicMicrobatches, BalancedAreDealtOverAllReplicas) {
   const SequenceMix turns{.lengths = {4096, 1024}, .balanced = true};
   const DealtSequences found = dynamic_deal(turns, {.global_batch = 8, .replicas = 2});
@@ -88,8 +90,9 @@ TEST(DynamicMicrobatches, BalancedAreDealtOverAllReplicas) {
   }
 }
 
-// 16,384 tokens could be packed into four of 4,096 (4096; 2048 + 2048; 3000 + 1096; 2048 + 1024 +
-// 1024), but the even deal into four comes to 3096 + 1024 > 4096: it takes five.
+// 16,384 tokens could be packed into four micro-batches of 4,096 (4096; 2048 + 2048; 3000 + 1096;
+// 2048 + 1024 + 1024). But dealing them evenly into four puts 3096 + 1024 > 4096 into one, so the
+// deal needs five.
 TEST(DynamicMicrobatches, AreThoseOfTheEvenDealNotOfTheTightestPacking) {
   const SequenceMix mix{.lengths = {4096, 2048, 1024, 1024, 3000, 1096, 2048, 2048}};
   const DealtSequences found = dynamic_deal(mix, {.global_batch = 8});
@@ -98,7 +101,7 @@ TEST(DynamicMicrobatches, AreThoseOfTheEvenDealNotOfTheTightestPacking) {
   EXPECT_EQ(std::accumulate(tokens.begin(), tokens.end(), 0.0), 16384);
 }
 
-// As verl has them: by size, the first, third, … backwards, then the second, fourth, …
+// The order of verl: by size, first the first, third, … backwards, then the second, fourth, …
 TEST(DynamicMicrobatches, BeginAndEndWithTheSmallest) {
   const SequenceMix mix{.lengths = {4096, 3900, 3800, 3700, 3600, 3500}};
   EXPECT_EQ(tokens_in(dynamic_deal(mix, {.global_batch = 6}).work[0]),
@@ -107,7 +110,7 @@ TEST(DynamicMicrobatches, BeginAndEndWithTheSmallest) {
             (std::vector<double>{3600, 3800, 4096, 3900, 3700}));
 }
 
-// Each length is a bit, so what is in a micro-batch can be read off its tokens.
+// Each length is another power of two, so the tokens of a micro-batch tell which sequences it has.
 TEST(DynamicMicrobatches, HaveEverySequenceOnce) {
   std::vector<std::int64_t> lengths;
   for (std::int64_t bit = 1; bit <= kFull; bit *= 2) lengths.push_back(bit);
@@ -122,8 +125,8 @@ TEST(DynamicMicrobatches, HaveEverySequenceOnce) {
   EXPECT_EQ(seen, 2 * kFull - 1);
 }
 
-// Twelve sequences of 4096/4: three micro-batches hold them. Megatron's interleaved schedule asks
-// for a multiple of its stages, DualPipe for an even number and two of each stage.
+// Twelve sequences of 4096/4 tokens need three micro-batches. Megatron's interleaved schedule takes
+// a multiple of its stages; DualPipe takes an even number, at least two per stage.
 TEST(DynamicMicrobatches, AreRoundedUpToWhatTheScheduleTakes) {
   const auto count = [](const DynamicJob& job) {
     return dynamic_deal({.lengths = {1024}}, job).work[0].size();
@@ -150,7 +153,8 @@ double linear_and_attention(std::int64_t length) {
 
 double tokens_only(std::int64_t length) { return static_cast<double>(length); }
 
-// The longest first, each to the first of those with least, by looking at all of them.
+// Deals the longest first, each into the first of the bins with the smallest sum, found by looking
+// at all.
 Bins plain_deal(std::vector<std::int64_t> lengths, std::size_t bins, double (*size)(std::int64_t)) {
   std::sort(lengths.rbegin(), lengths.rend());
   Bins dealt(bins);
@@ -173,7 +177,8 @@ std::int64_t fullest(const Bins& bins) {
   return most;
 }
 
-// Bins upwards from what the tokens take at least; then all replicas have the most of any.
+// Tries numbers of bins upwards from the least that the tokens need. All replicas then have the
+// maximum over the replicas.
 std::size_t plain_need(const std::vector<std::int64_t>& lengths, std::int64_t limit) {
   const auto sum = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
   auto bins = static_cast<std::size_t>((sum + limit - 1) / limit);
@@ -269,8 +274,8 @@ TEST(DynamicMicrobatches, OfFullSequencesAreTheSameStep) {
   }
 }
 
-// Rows that two documents of half the length fill, in a job of half the batch: the same work in the
-// same number of micro-batches, by another road.
+// Second computation: two documents of half the length fill a row, so a job of half the batch does
+// the same work in the same number of micro-batches.
 TEST(DynamicMicrobatches, OfHalvesAreTheStepOfPackedRowsOfHalfTheBatch) {
   const PreparedJob job = job_of(1, 8, 32);
   const PreparedJob half = job_of(1, 8, 16);

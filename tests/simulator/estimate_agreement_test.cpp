@@ -1,5 +1,5 @@
-// Parts of a step that the analytic estimate and the program price by roads of their own, where
-// nothing overlaps: both say the same of each.
+// Parts of a step that the analytic estimate and the program price independently. Where nothing
+// overlaps, both must give the same price for each.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -78,7 +78,7 @@ TEST(EstimateAgreement, OfExpertsThatSeveralRanksShare) {
   }
 }
 
-// Eight H100 whose all-reduce was measured on a switch of 450 GB/s, on other links.
+// Eight H100 whose all-reduce was measured on a switch of 450 GB/s, but which have other links.
 TEST(EstimateAgreement, OfCollectivesOnLinksThatTheyWereNotMeasuredOn) {
   for (const auto& [kind, bandwidth] :
        {std::pair{IntraNodeKind::nvswitch, 450e9}, std::pair{IntraNodeKind::nvswitch, 50e9},
@@ -103,7 +103,7 @@ TEST(EstimateAgreement, OfCollectivesOnLinksThatTheyWereNotMeasuredOn) {
 
 // ---- Gradients and weights that are whole for a while -------------------------------------------
 
-// What a rank has of other ranks' states in a pass.
+// What a rank holds of other ranks' states during a pass.
 TEST(EstimateAgreement, OfThePeakOfMemoryUnderZeRO) {
   PreparedJob tied = llama_8b_on_h100(1, 16);
   tied.job.model.tied_embeddings = true;
@@ -124,9 +124,9 @@ TEST(EstimateAgreement, OfThePeakOfMemoryUnderZeRO) {
 }
 
 // Whole gradients and gathered weights under a pipeline, in time and in memory. Sends, which the
-// estimate has in every pass, are 2 % of the time, as they are under ZeRO-1. Of several chunks the
-// estimate has the reductions of the slowest stage, where those of the head's chunk delay the
-// passes of the chunk before it as well.
+// estimate counts in every pass, are 2 % of the time, as under ZeRO-1. With several chunks the
+// estimate takes the reductions of the slowest stage, where those of the head's chunk also delay
+// the passes of the chunk before it.
 TEST(EstimateAgreement, UnderNoSync) {
   PreparedJob job = llama_8b_on_h100(2, 32);
   job.job.training.stack.pipeline_no_sync = true;
@@ -145,8 +145,8 @@ TEST(EstimateAgreement, UnderNoSync) {
   }
 }
 
-// With sequence parallelism the gradients between the halves of a backward pass are gathered, and
-// more than the activations that the first half gives back.
+// With sequence parallelism the gradients that wait between the halves of a backward pass are
+// gathered. They are larger than the activations that the first half frees.
 TEST(EstimateAgreement, OfMemoryBetweenTheHalvesOfABackwardPass) {
   const PreparedJob job = llama_8b_on_h100(2, 32);
   for (const std::string_view schedule : {"zb-h1", "zb-h2", "zb-v"}) {
@@ -163,7 +163,7 @@ TEST(EstimateAgreement, OfMemoryBetweenTheHalvesOfABackwardPass) {
   }
 }
 
-// Inputs of GEMMs that stay gathered for backward.
+// Stacks that keep the gathered inputs of GEMMs for the backward pass.
 TEST(EstimateAgreement, OfKeptGatheredInputs) {
   PreparedJob job = llama_8b_on_h100(1, 16);
   job.job.training.stack.keeps_gathered_inputs = true;
@@ -175,8 +175,8 @@ TEST(EstimateAgreement, OfKeptGatheredInputs) {
   }
 }
 
-// Long sequences of which most layers see a window: these are too short for the messages that the
-// layers with full attention hide.
+// Long sequences of which most layers see only a window. Those layers are too short to hide the
+// messages that the layers with full attention hide.
 TEST(EstimateAgreement, OfLayersOfUnlikeWorkBesideShardedParameters) {
   PreparedJob job = llama_8b_on_h100(4, 16);
   job.job.cluster.inter.nics_per_node = 1;
@@ -195,7 +195,7 @@ TEST(EstimateAgreement, OfLayersOfUnlikeWorkBesideShardedParameters) {
   }
 }
 
-// Mixtral's layers on four nodes with a NIC each, so that messages outlast the passes.
+// Mixtral's layers on four nodes with one NIC each, so that messages take longer than the passes.
 PreparedJob mixtral_on_slow_links() {
   PreparedJob job = mixtral_job(true);
   job.job.cluster = example_cluster(example_h100(), 4);
@@ -211,9 +211,9 @@ PlanRequest interleaved(int zero_stage, int virtual_stages, Recompute recompute 
   return sharded(zero_stage, request);
 }
 
-// Every second layer has experts, the largest part by far: a dense layer hides next to nothing of
-// the gather behind it, and stands beside an MoE layer's weights and gradients, not another one
-// such. A chunk of one layer has no other beside it; of such chunks the estimate has the mean.
+// Every second layer has experts, by far the largest part. A dense layer hides almost nothing of
+// the gather after it, and lies in memory beside the weights and gradients of an MoE layer. Chunks
+// of one layer have no neighbour; for such chunks the estimate takes the mean.
 TEST(EstimateAgreement, OfDenseAndMoeLayersInTurn) {
   Job job = mixtral_on_slow_links().job;
   job.model.moe_every = 2;
@@ -230,8 +230,8 @@ TEST(EstimateAgreement, OfDenseAndMoeLayersInTurn) {
   }
 }
 
-// Few micro-batches in many chunks: while the pipeline fills sends share their links with gathers,
-// and while it drains with reductions, those of ZeRO-2 of every micro-batch.
+// Few micro-batches in many chunks. While the pipeline fills, sends share their links with gathers;
+// while it drains, with reductions, which ZeRO-2 has for every micro-batch.
 TEST(EstimateAgreement, OfSendsBesideParametersOfManyChunks) {
   for (const int zero : {1, 2}) {
     for (const int chunks : {2, 4}) {
@@ -242,7 +242,7 @@ TEST(EstimateAgreement, OfSendsBesideParametersOfManyChunks) {
   }
 }
 
-// Keys and values of the whole sequence, and their gradients, in attention's backward pass.
+// The keys and values of the whole sequence, and their gradients, in attention's backward pass.
 TEST(EstimateAgreement, OfGatheredKeysAndValues) {
   PreparedJob job = llama_8b_on_h100(2, 16);
   job.job.training.sequence_length = 131072;
@@ -256,8 +256,8 @@ TEST(EstimateAgreement, OfGatheredKeysAndValues) {
   }
 }
 
-// They are whole in the embedding's passes, not in those of a head that shares its matrix: of two
-// layers' activations less is kept than that takes, of sixteen layers' more.
+// Learned positions are whole in the embedding's passes, but not in those of a head that shares its
+// matrix. They take more memory than two layers' activations, and less than sixteen layers'.
 TEST(EstimateAgreement, OfLearnedPositionsUnderZeRO) {
   PreparedJob job = llama_8b_on_h100(1, 16);
   job.job.training.sequence_length = 1048576;
@@ -276,8 +276,8 @@ TEST(EstimateAgreement, OfLearnedPositionsUnderZeRO) {
   }
 }
 
-// Layers of more weights than the head. Without overlap one unit's gradients are whole; the weights
-// behind the head's do not come before the loss.
+// Layers with more weights than the head. Without overlap the gradients of one unit are whole. The
+// weights of the next unit after the head do not arrive before the loss.
 TEST(EstimateAgreement, OfThePeakOfMemoryWhereLayersAreLarge) {
   PreparedJob job = llama_8b_on_h100(4, 64);
   job.job.model.layers = 8;
@@ -295,7 +295,7 @@ TEST(EstimateAgreement, OfThePeakOfMemoryWhereLayersAreLarge) {
   }
 }
 
-// A ring that repeats every second GEMM keeps nothing of what came.
+// A ring that recomputes every second GEMM keeps nothing that it received.
 TEST(EstimateAgreement, OfEverySecondMatmulInARing) {
   PreparedJob job = llama_8b_on_h100(2, 16);
   job.job.training.sequence_length = 65536;
@@ -309,8 +309,9 @@ TEST(EstimateAgreement, OfEverySecondMatmulInARing) {
   }
 }
 
-// What Ulysses brought is kept, beside every second GEMM's output. Queries and values of a rank's
-// own tokens are such outputs, too, which nobody reads again: a compiler does not keep them.
+// Under Ulysses, what was received is kept beside every second GEMM's output. Queries and values of
+// the rank's own tokens are such outputs too, but nobody reads them again, so a compiler does not
+// keep them.
 TEST(EstimateAgreement, OfEverySecondMatmulUnderUlysses) {
   PreparedJob job = llama_8b_on_h100(1, 16);
   job.job.training.sequence_length = 131072;
@@ -339,9 +340,9 @@ PlanRequest repeating(int layers, std::string_view schedule, int virtual_stages)
   return sharded(1, request);
 }
 
-// The first of every chunk are repeated. A stage holds eight
-// layers; where micro-batches go both ways, sixteen. Under ZB-V the estimate has the mean of what
-// is between the halves of the two chunks' backward passes.
+// The first layers of every chunk are recomputed. A stage holds eight layers, or sixteen if
+// micro-batches go both ways. Under ZB-V the estimate takes the mean of what lies between the
+// halves of the two chunks' backward passes.
 TEST(EstimateAgreement, OfMemoryWhereSomeLayersOfEveryChunkAreRepeated) {
   PreparedJob job = llama_8b_on_h100(1, 32);
   job.job.training.sequence_length = 16384;
@@ -362,8 +363,8 @@ TEST(EstimateAgreement, OfMemoryWhereSomeLayersOfEveryChunkAreRepeated) {
   }
 }
 
-// The first layer of every chunk of two sees a window, the second one everything: those that are
-// repeated are fast.
+// The first layer of every chunk of two sees a window, the second the whole sequence, so the layers
+// that are recomputed are fast ones.
 TEST(EstimateAgreement, OfTimeWhereSomeOfUnlikeLayersAreRepeated) {
   PreparedJob job = llama_8b_on_h100(2, 32);
   job.job.training.sequence_length = 32768;
@@ -381,10 +382,10 @@ TEST(EstimateAgreement, OfTimeWhereSomeOfUnlikeLayersAreRepeated) {
   }
 }
 
-// Without a fused attention a layer that sees a window keeps less than one that sees everything.
-// Stages of four layers have one of the latter or two, in another place each: which are repeated
-// and which are gone by then depends on it. The estimate has the largest layer's gradients beside
-// the last layer's activations.
+// Without fused attention, a layer with a window keeps less than a layer that sees everything.
+// Stages of four layers have one or two of the latter, in different places, which decides which
+// layers are recomputed and which are freed by then. The estimate counts the largest layer's
+// gradients beside the last layer's activations.
 TEST(EstimateAgreement, OfMemoryWhereSomeOfUnlikeLayersAreRepeated) {
   PreparedJob job = llama_8b_on_h100(2, 32);
   job.job.training.sequence_length = 8192;
@@ -512,7 +513,7 @@ TEST(EstimateAgreement, OfWhatThePipelineHolds) {
 
 // ---- Activations on the hosts -------------------------------------------------------------------
 
-// Of a layer that is repeated what leaves the device is what it keeps, its input or more.
+// Of a layer that is recomputed, what it keeps (its input or more) leaves the device.
 TEST(EstimateAgreement, OfCheckpointsThatLeaveTheDevice) {
   PreparedJob job = llama_8b_on_h100(1, 16);
   job.job.training.sequence_length = 32768;
@@ -529,8 +530,8 @@ TEST(EstimateAgreement, OfCheckpointsThatLeaveTheDevice) {
 
 // ---- Messages of all units together -------------------------------------------------------------
 
-// Without overlap one bucket has all gradients (Megatron-LM, param_and_grad_buffer.py): the latency
-// of a ring's steps is paid once, not for every layer again.
+// Without overlap one bucket holds all gradients (Megatron-LM, param_and_grad_buffer.py), so the
+// latency of a ring's steps is paid once and not per layer.
 TEST(EstimateAgreement, OfParametersThatDoNotGoBesidePasses) {
   const Roads roads = both_roads(llama_8b_on_h100(8, 64), sharded(1, {}));
   EXPECT_NEAR(roads.played.breakdown.data_parallel / roads.estimated.breakdown.data_parallel, 1,
@@ -539,8 +540,8 @@ TEST(EstimateAgreement, OfParametersThatDoNotGoBesidePasses) {
 
 // ---- Steps that wait for nobody -----------------------------------------------------------------
 
-// Handbook §8: without a barrier steps follow each other at one span, whatever the schedule's
-// default.
+// Handbook §8: without a barrier, steps follow each other at intervals of one span, whatever the
+// schedule's default is.
 TEST(EstimateAgreement, OfSplitPassesWithoutABarrier) {
   for (const std::string_view schedule : {"zb-h1", "dualpipe", "zb-h2"}) {
     PlanRequest request{.pipeline_parallel = 8};
@@ -572,11 +573,11 @@ TEST(EstimateAgreement, OfTheUpdateOfWholeMatrices) {
   }
 }
 
-// A layer of Llama-8B (h 4096, f 14336, keys 1024 wide) takes 2·6h³ for Q and O,
-// 2·(4·1024²·h + 2·1024³) for K and V and 3·(4h²f + 2h³) for the MLP, five times (Jordan et al.
-// 2024); two ranks share 32 layers at 100 TFLOP/s. Lion moves the same bytes of a layer; of the
-// halves of embedding and head (128,256 × 4,096) and of the final norm AdamW reads and writes a
-// moment more, 8 bytes at 1 TB/s.
+// A layer of Llama-8B (h 4096, f 14336, keys 1024 wide) takes 2·6h³ for Q and O, 2·(4·1024²·h +
+// 2·1024³) for K and V and 3·(4h²f + 2h³) for the MLP, five times (Jordan et al. 2024); two ranks
+// share 32 layers at 100 TFLOP/s. Lion moves the same bytes per layer. For each rank's half of
+// embedding and head (128,256 × 4,096) and for the final norm, AdamW also reads and writes a second
+// moment, 8 bytes at 1 TB/s.
 TEST(EstimateAgreement, OfMuonIsOnNewtonSchulzByHand) {
   PreparedJob job = llama_8b_on_h100(1, 16);
   job.job.cluster.device = ideal_device();

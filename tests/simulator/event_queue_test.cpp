@@ -1,4 +1,4 @@
-// The order of the queue, against a sort that is stable by construction.
+// The order of the queue, compared with a sort that is stable by construction.
 #include "simulator/engine/event_queue.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ TEST(EventQueue, GivesEventsOfOneTimeInTheOrderTheyWerePutIn) {
   Queue queue;
   for (int i = 0; i < 5; ++i) queue.push(Picoseconds(7), i);
   EXPECT_EQ(queue.pop().event, 0);
-  queue.push(Picoseconds(7), 5);  // while that time is being worked off
+  queue.push(Picoseconds(7), 5);  // while the events of that time are handled
   for (int i = 1; i <= 5; ++i) EXPECT_EQ(queue.pop().event, i);
 }
 
@@ -53,7 +53,7 @@ TEST(EventQueue, HoldsTheWholeRangeOfTheClock) {
   EXPECT_EQ(queue.pop().time, last);
 }
 
-// Random pushes between pops, many at one time; a sequence number makes the expected order plain.
+// Random pushes between pops, often many at one time. A sequence number gives the expected order.
 TEST(EventQueue, AgreesWithASortByTimeAndSequence) {
   std::mt19937 random{1};
   Queue queue;

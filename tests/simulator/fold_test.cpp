@@ -1,7 +1,7 @@
-// Ranks that behave alike, played once: the same times as all of them played, on random legal plans
-// of every schedule, fabric and kind of sequences and routing, several ranks for a stage where its
-// ranks are not all alike, and a refusal where nearly none are. By hand any number of draws:
-// TRAINYARD_FOLD_PLANS=3000 simulator_fold_test
+// Folding: ranks that behave alike are played once and must have the times of all ranks played.
+// Tested on random legal plans of every schedule, fabric and kind of sequences and routing. Where
+// the ranks of a stage are not all alike, several are played for it; where nearly none are alike,
+// folding is refused. By hand any number of draws: TRAINYARD_FOLD_PLANS=3000 simulator_fold_test
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ const char* name_of(InterNodeKind kind) {
   return kNames.at(static_cast<std::size_t>(std::ranges::find(kFabrics, kind) - kFabrics.begin()));
 }
 
-// Leaves of two nodes, each joined to two spines.
+// Draws leaves of two nodes, each joined to two spines.
 void draw_leaves(InterNode& inter, int nodes, BytesPerSecond between) {
   const int leaves = nodes / 2;
   inter.switches.assign(static_cast<std::size_t>(leaves) + 2, "switch");
@@ -41,9 +41,9 @@ void draw_leaves(InterNode& inter, int nodes, BytesPerSecond between) {
   }
 }
 
-// `nodes` of eight H100 with a NIC each, 200 GB/s a node; `between` for links between switches. A
-// torus of one or two dimensions, a dragonfly of groups of two switches, a graph of leaves of two
-// nodes below two spines.
+// `nodes` nodes of eight H100 with one NIC each, 200 GB/s per node; links between switches carry
+// `between`. The fabric is a torus of one or two dimensions, a dragonfly with groups of two
+// switches, or a graph of leaves of two nodes below two spines.
 Cluster fabric_of(InterNodeKind kind, int nodes, BytesPerSecond between, bool flat = true) {
   Cluster cluster = llama_8b_on_h100(nodes).job.cluster;
   InterNode& inter = cluster.inter;
@@ -69,7 +69,7 @@ struct Case {
   StepConditions conditions;
 };
 
-// Up to 64 ranks; nothing at all where what is drawn is no legal plan.
+// Random plans on up to 64 ranks; next() gives nothing if what it drew is no legal plan.
 class Draws {
  public:
   explicit Draws(std::uint64_t seed) : random_(seed) {}
@@ -112,7 +112,7 @@ class Draws {
     return cluster;
   }
 
-  // Tensor groups inside and across nodes, every schedule.
+  // Tensor groups lie inside and across nodes; every schedule is drawn.
   PlanRequest plan_request(bool has_experts) {
     PlanRequest request;
     request.tensor_parallel = one_of({1, 2, 4, 8, 16});
@@ -131,8 +131,8 @@ class Draws {
     return request;
   }
 
-  // Half of them the same on all replicas: as many sequences of each length as there are
-  // sequences in a micro-batch on all of them.
+  // Half of the conditions give all replicas the same work: as many sequences of each length as
+  // there are sequences in a micro-batch on all replicas.
   StepConditions conditions_of(const Job& job, const PlanRequest& request, int replicas) {
     StepConditions conditions{.seed = one_of({0, 1, 2})};
     if (coin()) conditions.sequences = sequences(job.training, request.micro_batch * replicas);
@@ -162,9 +162,9 @@ class Draws {
   std::mt19937_64 random_;
 };
 
-// Nodes that are all alike in fat trees and rails, as plans of published runs lie on them: experts
-// beside tensor groups, sharded states, sharding groups, orders of the ranks. Up to 64 ranks;
-// nothing at all where what is drawn is no legal plan.
+// Equal nodes in fat trees and rails, with plans as published runs lay them: experts beside tensor
+// groups, sharded states, sharding groups, orders of the ranks. Up to 64 ranks; next() gives
+// nothing if what it drew is no legal plan.
 class EqualNodes {
  public:
   explicit EqualNodes(std::uint64_t seed) : random_(seed) {}
@@ -193,7 +193,7 @@ class EqualNodes {
   }
   bool coin() { return one_of({0, 1}) == 1; }
 
-  // A NIC for each device or for two, wide NVLinks or those of an H800.
+  // One NIC per device or per two devices, and NVLink at full width or as in an H800.
   Cluster cluster(int nodes) {
     const InterNodeKind kind = coin() ? InterNodeKind::fat_tree : InterNodeKind::rail;
     Cluster cluster = fabric_of(kind, nodes, BytesPerSecond(0));
@@ -236,7 +236,7 @@ int played_by(const StepSimulation& folded, const StepSimulation& whole, std::si
   return whole.step.graph.ranks[device].list;
 }
 
-// All tasks of all devices, to one picosecond for each operation that there is for a stage.
+// Compares the ends of all tasks on all devices, to one picosecond per operation of the step.
 void expect_same_ends(const StepSimulation& folded, const StepSimulation& whole) {
   double allowed = 0;
   for (const TaskList& list : whole.step.graph.lists) {
@@ -253,8 +253,8 @@ void expect_same_ends(const StepSimulation& folded, const StepSimulation& whole)
   }
 }
 
-// To one picosecond for each operation before it on the critical path, on every rank that a folded
-// one stands for.
+// Compares the times to one picosecond per operation on the critical path before them, on every
+// rank for which a folded rank stands.
 void expect_same_times(const StepSimulation& folded, const StepSimulation& whole) {
   const auto path = critical_path(folded.step, folded.timeline);
   ASSERT_FALSE(path.empty());
@@ -340,7 +340,7 @@ TEST(Folding, GivesTheTimesOfAllRanksOnRandomPlans) {
   for (const auto& [kind, number] : compared) RecordProperty(kind, number);
 }
 
-// Nineteen of twenty fold; the others lie on few nodes that their groups do not divide.
+// Nineteen of twenty plans fold; the others lie on few nodes that their groups do not divide.
 TEST(Folding, GivesTheTimesOfAllRanksOnEqualNodes) {
   EqualNodes draws(11);
   Counts compared;
@@ -372,7 +372,7 @@ TEST(Folding, GivesTheTimesOfAllRanksOnEqualNodes) {
 
 class OnEveryFabric : public testing::TestWithParam<InterNodeKind> {
  protected:
-  // Eight nodes of so many devices, two stages of tensor groups of four.
+  // Eight nodes of `devices` devices, with two stages of tensor groups of four.
   static PreparedJob job(int devices = 8) {
     Job job = llama_8b_on_h100(8, std::int64_t{2} * devices).job;
     job.model.layers = 4;
@@ -404,7 +404,7 @@ class OnEveryFabric : public testing::TestWithParam<InterNodeKind> {
         << simulation.unfolded_because;
   }
 
-  // Between two switches, so that the first stage's sends of some nodes pass it and others not.
+  // A cable between two switches that only some nodes' sends of the first stage pass.
   static DegradedLinks slow_cable() {
     const auto leaf = [](int index) { return TopologyPlace{VertexKind::leaf, index}; };
     switch (GetParam()) {
@@ -440,7 +440,7 @@ TEST_P(OnEveryFabric, FoldingRefusesItselfForJitter) {
   EXPECT_EQ(unsteady.unfolded_because, "kernels jitter");
 }
 
-// Those that it touches are ranks of their own, or all are.
+// The ranks that the slow part touches are played apart, or all ranks are.
 TEST_P(OnEveryFabric, ASlowNicOrCablePartsRanksAndTheStepShowsIt) {
   const Seconds whole = played({}).step_time;
   for (const DegradedLinks& broken :
@@ -452,14 +452,14 @@ TEST_P(OnEveryFabric, ASlowNicOrCablePartsRanksAndTheStepShowsIt) {
   }
 }
 
-// Tensor groups of 4 in nodes of 6 lie in one node or in two: two kinds of groups on one stage.
+// Tensor groups of 4 on nodes of 6 lie in one node or in two, so a stage has two kinds of groups.
 TEST_P(OnEveryFabric, APlacementThatMakesGroupsUnlikePartsRanks) {
   const StepSimulation simulation = played({}, job(6));
   EXPECT_GT(simulation.step.graph.ranks.size(), 2U);
   expect_like_all_ranks(simulation, {}, job(6));
 }
 
-// Links that are loaded alike are one class, whatever they join: up and down, to NICs and leaves.
+// Links with equal loads form one class, whatever they join: up and down, to NICs and to leaves.
 TEST(Folding, CountsTheLinksOfAllRanksByTheirKind) {
   Job tree = llama_8b_on_h100(8, 64).job;
   tree.model.layers = 8;

@@ -1,5 +1,5 @@
-// Plans whose estimate was found far from their simulation, the second computation of a step: one
-// for each cause, small. What random plans show: simulator_agreement_test.
+// Plans whose estimate was once found far from their simulation, which is the second computation of
+// a step. One small plan for each cause. Random plans are in simulator_agreement_test.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -22,8 +22,8 @@ double estimate_over_simulation(const PreparedJob& job, const PlanRequest& reque
   return estimate(job, plan).step_time / simulation->step_time;
 }
 
-// Where reductions outlast the passes, the sums over the two copies of a stage come behind the last
-// of all reductions, not behind the last pass's.
+// Where reductions outlast the passes, the sums over the two copies of a stage come after the last
+// of all reductions, not after the last pass's reduction.
 TEST(FoundApart, DualpipeSumsOverItsCopiesBehindAllReductions) {
   PreparedJob job = llama_8b_on_h100(4, 32);
   job.job.training.sequence_length = 2048;
@@ -36,8 +36,9 @@ TEST(FoundApart, DualpipeSumsOverItsCopiesBehindAllReductions) {
   EXPECT_NEAR(estimate_over_simulation(job, request), 1, 0.03);
 }
 
-// The gradients of logits stay with a weight gradient that is put off: of 128,256 words they are
-// most of what the last stage holds. Published peaks do not tell: there another stage is fullest.
+// The gradients of logits stay as long as a weight gradient is put off. With 128,256 words they are
+// most of what the last stage holds. Published peaks do not show this, because another stage is
+// fullest there.
 TEST(FoundApart, LastStagesHoldTheLogitGradientsThatTheyPutOff) {
   const PreparedJob job = llama_8b_on_h100(1, 128);
   for (const std::string_view schedule : {"1f1b", "gpipe", "zb-h1", "zb-h2"}) {
@@ -61,8 +62,8 @@ PlanRequest activations_on_the_host(std::string_view schedule, int stages) {
   return request;
 }
 
-// DualPipe's backward passes have both their halves to cover what comes back, but for a few of the
-// last; and a micro-batch turns back behind passes of the other way.
+// Both halves of DualPipe's backward passes cover the copies that come back, except for a few of
+// the last passes; and a micro-batch turns back behind passes of the other direction.
 TEST(FoundApart, DualpipeCoversCopiesWithWholeBackwardPasses) {
   PreparedJob job = llama_8b_on_h100(1, 64);
   job.job.training.sequence_length = 2048;
@@ -71,8 +72,8 @@ TEST(FoundApart, DualpipeCoversCopiesWithWholeBackwardPasses) {
   EXPECT_NEAR(estimate_over_simulation(job, activations_on_the_host("dualpipe", 2)), 1, 0.05);
 }
 
-// In a V sixteen chunks of eight stages go forward before the first gradient comes: their
-// activations leave for longer than that takes.
+// In a V over eight stages, sixteen chunks go forward before the first gradient comes. The copies
+// of their activations to the host take longer than that.
 TEST(FoundApart, ZbVWaitsForTheActivationsOfItsFirstPasses) {
   PreparedJob job = llama_8b_on_h100(1, 16);
   job.job.training.sequence_length = 2048;
@@ -82,8 +83,8 @@ TEST(FoundApart, ZbVWaitsForTheActivationsOfItsFirstPasses) {
   EXPECT_NEAR(estimate_over_simulation(job, request), 1, 0.07);
 }
 
-// Its first stage ends before its last, which has the head's weight gradients first of those that
-// it put off: the sum over both ends of a tied matrix makes nobody wait, as if they were two.
+// The first stage of ZB-H2 ends before its last stage, which runs the head's weight gradients first
+// of those that it put off. So nobody waits for the sum over both ends of a tied matrix.
 TEST(FoundApart, ZbH2OfTiedEmbeddingsDoesNotWaitForItsLastStage) {
   PreparedJob job = llama_8b_on_h100(1, 16);
   PlanRequest request{.tensor_parallel = 2, .pipeline_parallel = 4, .micro_batch = 2};
@@ -95,8 +96,8 @@ TEST(FoundApart, ZbH2OfTiedEmbeddingsDoesNotWaitForItsLastStage) {
   }
 }
 
-// That sum waits for the first stage's embedding, and no reduction of the layers waits for it: it
-// has a communicator of its own (Megatron-LM's embedding group).
+// That sum waits for the first stage's embedding, but no reduction of layers waits for it, because
+// it has a communicator of its own (Megatron-LM's embedding group).
 TEST(FoundApart, SumsOfTiedEmbeddingsHoldUpNoReduction) {
   PreparedJob job = llama_8b_on_h100(4, 32);
   job.job.model.tied_embeddings = true;
@@ -114,9 +115,8 @@ TEST(FoundApart, SumsOfTiedEmbeddingsHoldUpNoReduction) {
   }
 }
 
-// The stream is sent behind a pair of passes and the gradient received before one, so that
-// neighbours wait for each other's sends before every pair (DualPipe's published implementation
-// waits for its messages there).
+// Activations are sent after a pair of passes and gradients received before one. So neighbours wait
+// for each other's sends before every pair, as DualPipe's published implementation does.
 TEST(FoundApart, DualpipeWaitsForSendsBeforeItsPairs) {
   PreparedJob job = llama_8b_on_h100(4, 32);
   job.job.cluster.inter.bandwidth *= 0.05;
@@ -128,9 +128,10 @@ TEST(FoundApart, DualpipeWaitsForSendsBeforeItsPairs) {
   EXPECT_NEAR(estimate_over_simulation(job, request), 1, 0.02);
 }
 
-// Two nodes with one NIC each: the second member of each of four rings sends out, so that a ring
-// has a quarter of it. In a layer and micro-batch three messages of α + S/B go forward and six
-// back, S the keys and values of 8 heads of 128 in bf16, a quarter of them and of the tokens.
+// Two nodes with one NIC each. The second member of each of four rings sends out of the node, so a
+// ring has a quarter of the NIC. Per layer and micro-batch, three messages of α + S/B go forward
+// and six back, where S is the keys and values of 8 heads of 128 in bf16, for a quarter of the
+// heads and of the tokens.
 TEST(FoundApart, RingsShareANicWithTheOthersThatCrossNotWithTheirOwnMembers) {
   PreparedJob job = llama_8b_on_h100(2, 8);
   Cluster& cluster = job.job.cluster;
@@ -148,7 +149,7 @@ TEST(FoundApart, RingsShareANicWithTheOthersThatCrossNotWithTheirOwnMembers) {
   EXPECT_NEAR(estimate_over_simulation(job, request), 1, 0.03);
 }
 
-// Likewise on a torus of one dimension, where four rings cross a link of the node's.
+// The same on a torus of one dimension, where four rings share a link of the node.
 TEST(FoundApart, RingsShareALinkOfATorusWithTheOthersThatCross) {
   PreparedJob job = llama_8b_on_h100(4, 8);
   InterNode& inter = job.job.cluster.inter;
@@ -161,8 +162,8 @@ TEST(FoundApart, RingsShareALinkOfATorusWithTheOthersThatCross) {
   EXPECT_NEAR(estimate_over_simulation(job, request), 1, 0.03);
 }
 
-// A stage behind the slowest one delays it by what its passes lose to reductions beyond the time in
-// which it waits for the slowest: of few micro-batches by all of it.
+// A stage behind the slowest one waits for it. It delays the slowest stage by what its passes lose
+// to reductions beyond that waiting time; with few micro-batches, by all of it.
 TEST(FoundApart, StagesBehindTheSlowestDelayItByWhatTheyLose) {
   for (const int microbatches : {1, 2, 4}) {
     const PreparedJob job = llama_8b_on_h100(16, 2 * microbatches);
@@ -179,8 +180,8 @@ TEST(FoundApart, StagesBehindTheSlowestDelayItByWhatTheyLose) {
   }
 }
 
-// Of several chunks a micro-batch passes all stages before it is back: all of them delay it in
-// every chunk, but go on with their reductions while they wait for each other.
+// With several chunks a micro-batch passes all stages before it returns. So all stages delay it in
+// every chunk, but they continue their reductions while they wait for each other.
 TEST(FoundApart, StagesOfSeveralChunksDelayEachOtherInEveryRound) {
   PreparedJob job = llama_8b_on_h100(64, 8);
   job.job.training.stack.overlap_slowdown = 0.3;
@@ -196,8 +197,8 @@ TEST(FoundApart, StagesOfSeveralChunksDelayEachOtherInEveryRound) {
   EXPECT_NEAR(estimate_over_simulation(job, request), 1, 0.01);
 }
 
-// A sharding group of one rank sums all gradients with the others, over the NICs that tensor
-// parallelism across nodes has to share with them.
+// A sharding group of one rank sums all gradients with the other groups, over NICs that it shares
+// with tensor parallelism across nodes.
 TEST(FoundApart, SumsAcrossShardingGroupsShareLinksWithTensorParallelism) {
   PreparedJob job = llama_8b_on_h100(4, 2);
   job.job.cluster.inter.bandwidth *= 4;
@@ -209,8 +210,8 @@ TEST(FoundApart, SumsAcrossShardingGroupsShareLinksWithTensorParallelism) {
   EXPECT_NEAR(estimate_over_simulation(job, request), 1, 0.05);
 }
 
-// Both leave their nodes, but most of their bytes stay there: where NVLink is no faster than the
-// NICs together it is what they share.
+// Both groups leave their nodes, but most of their bytes stay inside. If NVLink is no faster than
+// the NICs together, they share it.
 TEST(FoundApart, GroupsThatLeaveTheirNodesShareItsInsideToo) {
   PreparedJob job = llama_8b_on_h100(4, 16);
   job.job.cluster.intra.bandwidth *= 0.3;
@@ -224,8 +225,9 @@ TEST(FoundApart, GroupsThatLeaveTheirNodesShareItsInsideToo) {
   EXPECT_NEAR(estimate_over_simulation(job, request), 1, 0.07);
 }
 
-// Of stages of six ranks on nodes of eight the first reduces within its node, of fourteen by three
-// NICs a group where others have one. With the links of the stages that have least 4 and 6 % apart.
+// With stages of six ranks on nodes of eight, the first stage reduces within its node. With stages
+// of fourteen, a group of the first has three NICs where others have one. Taking the links of the
+// stages with the fewest would be 4 and 6 % off.
 TEST(FoundApart, StagesThatStraddleNodesInUnlikeWaysReduceOverTheirOwnLinks) {
   for (const int nodes : {3, 7}) {
     const PreparedJob job = llama_8b_on_h100(nodes, nodes * 16);

@@ -1,4 +1,5 @@
-// Memory of a rank over time: figures counted by hand, and the schedules' activations in flight.
+// Memory of a rank over time: figures counted by hand, and the activations in flight that schedules
+// declare.
 #include "simulator/reading/memory_timeline.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +11,7 @@
 namespace trainyard {
 namespace {
 
-// Tasks one after the other, each a picosecond long.
+// Tasks one after the other that take a picosecond each.
 TaskList row_of(int tasks) {
   TaskList list;
   for (int i = 0; i < tasks; ++i) list.add({.duration = Picoseconds(1)});
@@ -48,7 +49,8 @@ TEST(MemoryTimeline, OfARankWithoutBuffersIsZero) {
   EXPECT_EQ(memory.owner, -1);
 }
 
-// A byte an activation: the peak is the number of chunks that the schedule declares in flight.
+// With one byte per activation, the peak is the number of chunks that the schedule declares in
+// flight.
 TEST(MemoryTimeline, HoldsTheActivationsThatSchedulesDeclare) {
   for (const Schedule* schedule : schedules()) {
     const PipelineShape shape = schedule->shape(4, schedule->needs_chunks ? 2 : 1, 8);

@@ -1,5 +1,6 @@
-// Multi-token prediction: the simulation, which plays the program's operations, against the
-// analytic estimate, which adds up the costs of units; and what the last stage holds, by hand.
+// Multi-token prediction: the simulation, which plays the program's operations, compared with the
+// analytic estimate, which adds up the costs of units; and what the last stage holds, counted by
+// hand.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -63,8 +64,9 @@ std::vector<Asked> asked(bool experts) {
   return all;
 }
 
-// The aim of agreement_law_test.cpp for most schedules; about its p95 for any plan here: a last
-// stage of its own the estimate has 5.1 % too slow.
+// The mean must meet the aim that agreement_law_test.cpp has for most schedules. Any single plan
+// must be within about its p95: an MTP layer on a last stage of its own is 5.1 % too slow in the
+// estimate.
 void expect_agreement(const Transformer& model, int mtp_layers) {
   constexpr double kMost = 0.052;
   const PreparedJob job = with_mtp(model, mtp_layers);
@@ -94,7 +96,7 @@ TEST(MultiTokenPrediction, WithATiedHeadIsPlayedAsItIsPriced) {
   expect_agreement(model, 1);
 }
 
-// Llama-3.1-8B: a layer of 218,112,000 parameters, matrices of the vocabulary of 128256 · 4096.
+// Llama-3.1-8B: a layer has 218,112,000 parameters, a matrix of the vocabulary 128256 · 4096.
 TEST(MultiTokenPrediction, LiesOnTheLastStageWithACopyOfTheEmbedding) {
   const PreparedJob job = with_mtp(llama_8b(), 1);
   std::vector<StageParameters> stages;
@@ -110,8 +112,7 @@ TEST(MultiTokenPrediction, LiesOnTheLastStageWithACopyOfTheEmbedding) {
   EXPECT_EQ(stages[0].dense, job.parameters);
 }
 
-// Logits of 4096 tokens that are to be predicted twice: each waits as 4 bytes for its gradient
-// of 2.
+// The logits of 4096 tokens, predicted twice: each waits as 4 bytes for its gradient of 2.
 TEST(MultiTokenPrediction, KeepsTheLogitsOfEveryTokenPredicted) {
   const auto logits = [](int mtp_layers) {
     const PreparedJob job = with_mtp(llama_8b(), mtp_layers);

@@ -1,10 +1,10 @@
-// Collectives where the links between switches decide, on a fabric of every kind and at both
-// grains: they take as long as their closed form (handbook §6) on the links that the group has
+// Collectives that are limited by the links between switches, on a fabric of every kind and at both
+// grains. They take as long as their closed form (handbook §6) on the links that the group has
 // there, to 1e-6.
 //
-// The same is counted a second time, from who sends to whom and from routes that are written out by
-// hand: every round lasts until the fullest link has carried its bytes. (Routes by hash have no
-// figure by hand.)
+// The same times are counted a second time, from who sends to whom and from routes that are written
+// out by hand: every round lasts until the fullest link has carried its bytes. (Routes by hash
+// cannot be counted by hand.)
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -89,7 +89,8 @@ struct CableUse {
   double share;
 };
 
-// Four nodes of eight devices, NICs of 50 GB/s and NVLink of 450, and what is between them.
+// Four nodes of eight devices with NICs of 50 GB/s and NVLink of 450 GB/s, and the cables between
+// the nodes.
 struct HandRouted {
   const char* name;
   Cluster cluster;
@@ -97,14 +98,14 @@ struct HandRouted {
   std::vector<CableUse> (*between)(int from, int to, int rail);
 };
 
-// Leaves of two nodes, 16 NICs below and a quarter of them above, spread evenly: one pipe of
-// 200 GB/s out of each leaf into the other.
+// Leaves of two nodes, 16 NICs below and a quarter of their bandwidth above, spread evenly: one
+// pipe of 200 GB/s out of each leaf into the other.
 std::vector<CableUse> over_leaves(int from, int to, int /*rail*/) {
   if (from / 2 == to / 2) return {};
   return {{from / 2, 1}};
 }
 
-// The same for each rail: two NICs below, 25 GB/s above.
+// The same for each rail: two NICs below and 25 GB/s above.
 std::vector<CableUse> over_rails(int from, int to, int rail) {
   if (from / 2 == to / 2) return {};
   return {{2 * rail + from / 2, 1}};
@@ -112,7 +113,7 @@ std::vector<CableUse> over_rails(int from, int to, int rail) {
 
 std::vector<CableUse> straight(int from, int to, int /*rail*/) { return {{4 * from + to, 1}}; }
 
-// By either of the two other groups.
+// A message goes by each of the two other groups, half of it each.
 std::vector<CableUse> by_thirds(int from, int to, int /*rail*/) {
   std::vector<CableUse> uses;
   for (int third = 0; third < 4; ++third) {
@@ -122,7 +123,7 @@ std::vector<CableUse> by_thirds(int from, int to, int /*rail*/) {
   return uses;
 }
 
-// A ring of four: to the neighbour; across, half of it by either of them.
+// A ring of four: directly to the neighbour; to the opposite node, half of it each way round.
 std::vector<CableUse> around(int from, int to, int /*rail*/) {
   if (to == (from + 1) % 4 || from == (to + 1) % 4) return {{4 * from + to, 1}};
   const int on = (from + 1) % 4;
@@ -130,14 +131,16 @@ std::vector<CableUse> around(int from, int to, int /*rail*/) {
   return {{4 * from + on, 0.5}, {4 * on + to, 0.5}, {4 * from + back, 0.5}, {4 * back + to, 0.5}};
 }
 
-// … or all of it forward from even places and back from odd ones.
+// The same with static routes: to the opposite node all of it goes forward from even nodes and back
+// from odd ones.
 std::vector<CableUse> around_one_way(int from, int to, int /*rail*/) {
   if (to == (from + 1) % 4 || from == (to + 1) % 4) return {{4 * from + to, 1}};
   const int by = (from + (from % 2 == 0 ? 1 : 3)) % 4;
   return {{4 * from + by, 1}, {4 * by + to, 1}};
 }
 
-// Two by two: nodes that differ in one bit are neighbours, else half goes by either of them.
+// A square: nodes that differ in one bit are neighbours; otherwise half goes by each of the other
+// two.
 std::vector<CableUse> on_a_square(int from, int to, int /*rail*/) {
   if ((from ^ to) != 3) return {{4 * from + to, 1}};
   const int row = from ^ 1;
@@ -146,7 +149,7 @@ std::vector<CableUse> on_a_square(int from, int to, int /*rail*/) {
       {4 * from + row, 0.5}, {4 * row + to, 0.5}, {4 * from + column, 0.5}, {4 * column + to, 0.5}};
 }
 
-// Leaves of two nodes, a cable to each of two spines.
+// Leaves of two nodes, each with a cable to each of two spines.
 std::vector<CableUse> over_two_spines(int from, int to, int /*rail*/) {
   if (from / 2 == to / 2) return {};
   return {{from / 2, 0.5}, {2 + from / 2, 0.5}};
@@ -166,7 +169,7 @@ std::vector<HandRouted> hand_routed() {
           {"drawn", drawn_cluster(BytesPerSecond(100e9)), 100e9, over_two_spines}};
 }
 
-// Bytes on every link; all devices have a NIC and a link to their node's switch.
+// Bytes on every link. Every device has a NIC and a link to its node's switch.
 class LinkLoads {
  public:
   explicit LinkLoads(const HandRouted& fabric) : fabric_(fabric) {}
@@ -195,7 +198,7 @@ class LinkLoads {
     }
   }
 
-  // Seconds until the fullest is done.
+  // Seconds until the fullest link is done.
   double longest() const {
     double most = 0;
     for (const auto& [link, bytes] : links_) most = std::max(most, bytes / rate_of(link.first));
@@ -227,7 +230,8 @@ class LinkLoads {
   std::map<std::pair<Kind, int>, double> links_;
 };
 
-// All groups at once. Rounds of an all-to-all wait for nobody: those of one kind go together.
+// Plays all groups at once. The rounds of an all-to-all do not wait for each other, so those of one
+// kind run together.
 double counted_seconds(const HandRouted& fabric, const std::vector<TaskGroup>& groups, int block,
                        const TransferRounds& rounds, bool all_to_all) {
   double seconds = 0;
@@ -294,8 +298,8 @@ INSTANTIATE_TEST_SUITE_P(Table, OnNarrowFabrics,
                                            collective_algorithms().end()),
                          algorithm_name);
 
-// The count itself in figures: eight groups side by side,
-// a member on each of four nodes, 1 GB. α is 10 µs.
+// Times counted in figures: eight groups side by side with a member on each of four nodes, 1 GB, α
+// of 10 µs.
 double lanes_seconds(const Cluster& cluster, CollectiveOperation operation, const char* algorithm,
                      GroupShape shape = {8, 4}) {
   const auto groups = sibling_groups(32, shape);
@@ -305,7 +309,8 @@ double lanes_seconds(const Cluster& cluster, CollectiveOperation operation, cons
 }
 
 TEST(NarrowFabricsByHand, DoublingMeetsOnTheWayAcross) {
-  // To the next node eight of sixteen cross a leaf of 200 GB/s, to the second all of them.
+  // To the next node eight of sixteen messages cross a leaf's 200 GB/s; to the second next node all
+  // do.
   EXPECT_NEAR(lanes_seconds(fat_tree_cluster(4, 2, 4), all_reduce, "recursive-doubling"),
               2 * 10e-6 + 1 / 25.0 + 1 / 12.5, 1e-9);
   // In both rounds eight messages share the one cable of 40 GB/s between two groups.
@@ -314,14 +319,14 @@ TEST(NarrowFabricsByHand, DoublingMeetsOnTheWayAcross) {
 }
 
 TEST(NarrowFabricsByHand, ABinomialTreeCrossesOnlyOnce) {
-  // Node 0 to 1 below one leaf; then 0 to 2 and 1 to 3, sixteen messages over 200 GB/s.
+  // Node 0 sends to 1 below one leaf; then 0 to 2 and 1 to 3, sixteen messages over 200 GB/s.
   EXPECT_NEAR(lanes_seconds(fat_tree_cluster(4, 2, 4), broadcast, "binomial"),
               2 * 10e-6 + 1 / 50.0 + 1 / 12.5, 1e-9);
 }
 
 TEST(NarrowFabricsByHand, SharpCrossesALeafOnceForAGroup) {
   const Cluster leaves = fat_tree_cluster(4, 2, 4);
-  // Eight sums over 200 GB/s; sixteen; one, which the NICs hold up.
+  // Eight sums over 200 GB/s; then sixteen; then one, which the NICs limit.
   EXPECT_NEAR(lanes_seconds(leaves, all_reduce, "sharp"), 2 * 10e-6 + 1 / 25.0, 1e-9);
   EXPECT_NEAR(lanes_seconds(leaves, all_reduce, "sharp", {16, 2}), 2 * 10e-6 + 1 / 12.5, 1e-9);
   EXPECT_NEAR(lanes_seconds(leaves, all_reduce, "sharp", {1, 32}), 2 * 10e-6 + 1 / 50.0, 1e-9);

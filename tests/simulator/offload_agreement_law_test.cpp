@@ -1,7 +1,6 @@
-// The analytic estimate against the simulation of plans with something outside the device, that
-// repeat every second GEMM, or whose rings keep scores in memory: drawn apart from those of
-// agreement_law_test.cpp, whose plans stay what they are. Time of the step, and the peak of its
-// memory.
+// Compares the analytic estimate with the simulation, in step time and peak memory, for plans that
+// offload, that recompute every second GEMM, or whose rings keep scores in memory. They are drawn
+// apart from the plans of agreement_law_test.cpp, so that those stay the same.
 //
 // By hand any number of plans: TRAINYARD_AGREEMENT_PLANS=200 simulator_offload_agreement_test
 #include <fmt/format.h>
@@ -31,16 +30,16 @@ namespace {
 constexpr int kPlansInTheSuite = 40;
 constexpr std::int64_t kMostLayerPasses = 20'000;
 
-// The aim of the time is that of agreement_law_test.cpp: median 4 %, 95th percentile 10 %. The
-// bounds are what the plans reach, rounded up; they may only come down. The memory's error is
-// largely that of the same plans without, which is printed.
+// The aim for the time is that of agreement_law_test.cpp: median 4 %, 95th percentile 10 %. The
+// bounds are what the plans reach, rounded up, and may only decrease. Most of the memory's error is
+// that of the same plans without offloading, which is printed.
 struct Drawn {
   std::vector<std::string> stacks;
   Offload offload;
   RecomputeMode recompute = RecomputeMode::none;
   double median, p95;  // of the step's time
   double memory_median, memory_p95;
-  int most_context = 2;  // ranks of a sequence
+  int most_context = 2;  // ranks that share a sequence
 };
 
 struct Named {
@@ -175,7 +174,7 @@ class Generator {
 struct Compared {
   std::string name;
   double time = 0, memory = 0;  // estimate over simulation, less 1
-  double memory_without = 0;    // of the same plan with everything on the device and kept
+  double memory_without = 0;    // for the same plan with everything on the device and kept
 };
 
 std::string described(const Job& job, const Plan& plan) {
@@ -194,7 +193,7 @@ bool is_small(const Job& job, const Plan& plan) {
   return passes * plan.devices() / plan.pipeline_parallel <= kMostLayerPasses;
 }
 
-// What is allocated: the runtime's part is the same in both.
+// Peak of allocated memory; the runtime's own memory is the same in both.
 double peak(const Estimate& of) { return of.peak_allocated.value(); }
 
 double memory_error(const PreparedJob& job, const Plan& plan, const StepSimulation& simulation) {

@@ -36,7 +36,7 @@ class Builder {
   }
 
  private:
-  // One pass, or the two of a pair as one task.
+  // Adds one pass, or the two passes of a pair as one task.
   void add(int stage, std::span<const Pass> passes) {
     std::vector<std::int32_t> after;
     Picoseconds time{0};
@@ -62,8 +62,8 @@ class Builder {
     return fmt::format("{}{}.{}", kind, pass.microbatch, chunk_of(stage, pass));
   }
 
-  // What a pass waits for: its own earlier pass, and its neighbour's, sent or (in the turn of a V)
-  // on the same stage.
+  // What a pass waits for: its own earlier pass, and the neighbour's pass, which was sent or (at
+  // the turn of a V) ran on the same stage.
   void inputs(int stage, const Pass& pass, std::vector<std::int32_t>& after) {
     const int chunk = chunk_of(stage, pass);
     const bool forward = pass.kind == PassKind::forward;
@@ -93,7 +93,7 @@ class Builder {
     message(TaskKind::send, stage, pass.microbatch, {chunk, to}, sent_after);
   }
 
-  // A byte for the activations of a chunk, from its forward to its last pass.
+  // One byte for the activations of a chunk, from its forward pass to its last pass.
   void hold(int stage, const Pass& pass, std::int32_t task) {
     std::vector<Buffer>& buffers = list(stage).buffers;
     const std::pair key(chunk_of(stage, pass), pass.microbatch);
@@ -128,8 +128,8 @@ class Builder {
     return {};
   }
 
-  // A group for each boundary and direction (and way, where there are two); its messages are in the
-  // order of the micro-batches.
+  // One group for each boundary and direction, and for each way if there are two. Its messages are
+  // in the order of the micro-batches.
   std::int32_t message(TaskKind kind, int stage, int microbatch, std::pair<int, int> chunks,
                        std::span<const std::int32_t> after) {
     const auto [from, to] = chunks;

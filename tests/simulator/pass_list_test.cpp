@@ -1,5 +1,5 @@
-// Pass lists played by the simulator: the closed forms of handbook §8 to the picosecond, and
-// agreement with the player of model/schedule on stages that differ.
+// Pass lists played by the simulator: spans equal the closed forms of handbook §8 to the
+// picosecond, and on unlike stages the times of model/schedule's player.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -95,8 +95,8 @@ TEST(Simulate, GivesTheSameTimelineToTheBit) {
   EXPECT_EQ(simulate(graph).value(), simulate(graph).value());
 }
 
-// Stage 0 waits for the gradient of micro-batch 0 before it sends micro-batch 1, which stage 1
-// wants before it starts on gradients.
+// Stage 0 waits for the gradient of micro-batch 0 before it sends micro-batch 1, but stage 1 needs
+// micro-batch 1 before it starts on gradients.
 TEST(Simulate, NamesTheCycleOfAPassListThatDeadlocks) {
   using enum PassKind;
   const PassList passes = {{{forward, 0, 0}, {backward, 0, 0}, {forward, 1, 0}, {backward, 1, 0}},

@@ -1,6 +1,6 @@
-// Every algorithm over random layouts: how many members a node has, how many nodes a leaf, how far
-// apart they stand, on trees, rails and fabrics without subtrees, with other numbers than powers of
-// two. Played alone at both grains it takes as long as its closed form, to 1e-6.
+// Every algorithm on random layouts: members per node, nodes per leaf, and distances vary, on
+// trees, rails and fabrics without subtrees, also with numbers that are not powers of two. Played
+// with nothing beside it at both grains, it takes as long as its closed form, to 1e-6.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -41,7 +41,7 @@ class Draw {
     return layout;
   }
 
-  // No subtrees to divide: any nodes.
+  // Fabrics without subtrees, so any nodes can form a group.
   Layout routed() {
     const BytesPerSecond link(one_of<double>({20e9, 60e9, 300e9}));
     Cluster cluster = one_of<Cluster>(
@@ -59,8 +59,8 @@ class Draw {
   }
 
  private:
-  // Members 1, 2, 4 or 8 of a node, or one of every k-th node; domains a multiple of those below
-  // one leaf, or a divisor of them.
+  // 1, 2, 4 or 8 members per node, on every k-th node; the number of domains is a multiple of those
+  // below one leaf, or a divisor of it.
   GroupShape shape_over(int nodes, int below) {
     const auto fits = [&](int domains, int apart) {
       const int of_leaf = below / apart;

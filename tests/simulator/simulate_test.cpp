@@ -1,4 +1,4 @@
-// Small graphs whose times can be counted by hand, and what is refused.
+// Small graphs whose times can be counted by hand, and graphs that are refused.
 #include "simulator/simulate.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ Call call_of(CollectiveOperation operation, double bytes = 0) {
   return {operation, nullptr, Bytes(bytes)};
 }
 
-// Ranks that each run a list of their own and belong to one group, on channel 0.
+// Ranks that each run their own list and form one group, on channel 0.
 TaskGraph one_group(std::vector<TaskList> lists, CollectiveOperation operation) {
   TaskGraph graph;
   graph.lists = std::move(lists);

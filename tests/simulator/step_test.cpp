@@ -1,5 +1,5 @@
-// A step played from its program: against the analytic estimate, which prices the same kernels and
-// closed forms, and against counts by hand.
+// A step played from its program, compared with the analytic estimate, which prices the same
+// kernels and closed forms, and with counts by hand.
 #include "simulator/step.h"
 
 #include <gtest/gtest.h>
@@ -57,7 +57,7 @@ TEST(Step, SaysHowFarItIs) {
   EXPECT_LE(told.back(), 1);
 }
 
-// One rank: nothing waits for anything, and both roads add up the same kernels.
+// On one rank nothing waits, and both computations add up the same kernels.
 TEST(Step, OfOneRankTakesWhatTheEstimateSays) {
   PreparedJob job = llama_8b_on_h100(1, 8);
   job.job.cluster.devices_per_node = job.job.cluster.nvlink_domain = 1;
@@ -70,7 +70,7 @@ TEST(Step, OfOneRankTakesWhatTheEstimateSays) {
   EXPECT_NEAR(simulation.breakdown.launch.value(), expected.breakdown.launch.value(), 1e-9);
 }
 
-// On one rank of a device so slow that a step takes so many days by the estimate.
+// Plays a step on one rank of a device so slow that the step takes `days` days by the estimate.
 Expected<StepSimulation> played_for(double days, const StepConditions& conditions = {}) {
   PreparedJob job = llama_8b_on_h100(1, 8);
   job.job.cluster.devices_per_node = job.job.cluster.nvlink_domain = 1;
@@ -91,7 +91,7 @@ Expected<StepSimulation> played_for(double days, const StepConditions& condition
   return simulate(job, plan, {.conditions = conditions});
 }
 
-// The clock holds 106.75 days. One that is plainly longer is not played, unless something may
+// The clock holds 106.75 days. A step that is clearly longer is refused, unless something may
 // shorten it.
 TEST(Step, IsRefusedBeyondTheClock) {
   const auto before = played_for(106);
@@ -112,8 +112,8 @@ TEST(Step, IsRefusedBeyondTheClock) {
   EXPECT_NEAR(twice_as_fast->step_time.value() / 86400, 64.5, 0.2);
 }
 
-// Tensor parallelism inside a node has no traffic beside it: its calls take what the device's
-// curves and the algorithms' closed forms say, to the rounding of the clock.
+// Tensor parallelism inside a node has no other traffic beside it. Its calls take what the device's
+// curves and the algorithms' closed forms give, to the rounding of the clock.
 TEST(Step, ExposesTheTensorParallelTrafficOfTheEstimate) {
   for (const bool sequence_parallel : {false, true}) {
     const PreparedJob job = gpt3_on_a100(1, 4);
@@ -127,8 +127,9 @@ TEST(Step, ExposesTheTensorParallelTrafficOfTheEstimate) {
   }
 }
 
-// torchtitan with tensor parallelism copies what it gathers and scatters, forward, backward and
-// again where that is repeated: kernels of both roads, which make the steps of both longer alike.
+// torchtitan with tensor parallelism copies what it gathers and scatters: forward, backward, and
+// again where that is recomputed. These kernels lengthen the estimate and the simulation by the
+// same time.
 TEST(Step, CopiesWhatIsGatheredAndScatteredAsTheEstimateDoes) {
   struct Both {
     Estimate expected;
@@ -161,8 +162,9 @@ TEST(Step, CopiesWhatIsGatheredAndScatteredAsTheEstimateDoes) {
   }
 }
 
-// What communication takes from the compute beside it is the device's figure where that was
-// measured, the stack's elsewhere: both price it alike, and more of it makes the step longer.
+// What communication takes from the compute beside it is the device's figure if it was measured,
+// otherwise the stack's. Both computations price it alike, and a larger figure makes the step
+// longer.
 TEST(Step, IsSlowedBesideCommunicationAsTheDeviceWasMeasured) {
   const auto step = [](double of_stack, std::optional<double> of_device) {
     Job job = job_of(1, 8, 64).job;
@@ -179,9 +181,9 @@ TEST(Step, IsSlowedBesideCommunicationAsTheDeviceWasMeasured) {
   EXPECT_GT(step(0, 0.75).second, step(0, std::nullopt).second);
 }
 
-// Exchanges beside another micro-batch's compute show what that does not cover (DeepSeek-V3 report,
-// section 3.2.1), whatever share of tensor parallelism's fused kernels hide. Over a slow network
-// that is most of them.
+// Exchanges beside another micro-batch's compute show only what that does not cover (DeepSeek-V3
+// report, section 3.2.1), whatever share the fused kernels of tensor parallelism hide. Over a slow
+// network most of them shows.
 TEST(Step, ShowsOfOverlappedExchangesWhatComputeDoesNotCover) {
   Job job = job_of(8, 1, 32).job;
   job.model = mixtral_8x7b();
@@ -200,9 +202,9 @@ TEST(Step, ShowsOfOverlappedExchangesWhatComputeDoesNotCover) {
   EXPECT_NEAR(found.expert_parallel / expected.expert_parallel, 1, 0.02);
 }
 
-// In a pair of passes that run side by side the exchange of one stands beside the other's compute
-// (DeepSeek-V3 report, section 3.2.1): with nothing lost to it, and less of it than compute, pairs
-// show none. The last passes are no pairs.
+// In a pair of passes that run side by side, the exchange of one overlaps with the other's compute
+// (DeepSeek-V3 report, section 3.2.1). If compute loses nothing and is longer than the exchanges,
+// pairs show none of them. The last passes do not form pairs.
 TEST(Step, HidesTheExchangesOfPassesSideBySide) {
   Job job = job_of(8, 8, 128).job;
   job.model = mixtral_8x7b();
@@ -220,8 +222,8 @@ TEST(Step, HidesTheExchangesOfPassesSideBySide) {
   EXPECT_NEAR(exchanges("dualpipe") / exchanges("zb-h1"), 1 - pairs / plan.microbatches, 0.05);
 }
 
-// What each rank of a sharding group adds to the update stands before the gather of the weights
-// that it updated, and steps without a barrier follow each other at the end of that gather.
+// The serial part that each rank of a sharding group adds to the update comes before the gather of
+// the updated weights. Steps without a barrier follow each other at the end of that gather.
 TEST(Step, EndsWithTheGatherOfUpdatedWeights) {
   for (const char* schedule : {"1f1b", "zb-h2"}) {
     Job job = job_of(1, 8, 32).job;
@@ -242,8 +244,8 @@ TEST(Step, EndsWithTheGatherOfUpdatedWeights) {
   }
 }
 
-// A state in one piece has no serial part, a sharded one a second for each of its ranks; so say
-// both roads.
+// An unsharded state has no serial part; a sharded one takes a second for each of its ranks. Both
+// computations say so.
 TEST(Step, HasTheSerialPartOfAShardedUpdateAsTheEstimate) {
   for (const int ranks : {1, 8}) {
     Job job = job_of(1, ranks, 32).job;
@@ -285,7 +287,7 @@ TEST(CriticalPath, FillsTheStepWithoutGaps) {
   EXPECT_EQ(at, simulation.timeline.makespan);
 }
 
-// All that the last stage computes takes twice as long, and everybody waits for it.
+// The last stage's compute takes twice as long, and all ranks wait for it.
 TEST(Step, WaitsForASlowRank) {
   const PreparedJob job = llama_8b_on_h100(1, 8);
   const Plan plan = legal_plan(job, degrees(2, 2));
@@ -300,7 +302,7 @@ TEST(Step, WaitsForASlowRank) {
   EXPECT_EQ(slow.rank, 7);
 }
 
-// What the program's buffers hold is what the estimate's closed forms count (handbook §7).
+// The program's buffers hold what the estimate's closed forms count (handbook §7).
 TEST(Step, HoldsTheMemoryOfTheEstimate) {
   const PreparedJob job = gpt3_on_a100(8, 64);
   PlanRequest request = degrees(8, 8);
@@ -312,7 +314,8 @@ TEST(Step, HoldsTheMemoryOfTheEstimate) {
   EXPECT_EQ(found.fullest_stage, 0);
 }
 
-// In the same classes: of every stage, with and without recomputation and sharded states.
+// The same for each class of memory: on every stage, with and without recomputation and sharded
+// states.
 TEST(Step, HoldsTheMemoryOfTheEstimateInItsClasses) {
   const PreparedJob job = gpt3_on_a100(8, 64);
   Bytes logits;
@@ -337,7 +340,7 @@ TEST(Step, HoldsTheMemoryOfTheEstimateInItsClasses) {
   }
 }
 
-// The kernels are the same on both roads; a longer step adds what an idle device draws.
+// Both computations have the same kernels; a longer step adds what an idle device draws.
 TEST(Step, DrawsTheEnergyOfTheEstimate) {
   const PreparedJob job = gpt3_on_a100(8, 64);
   const Plan plan = legal_plan(job, degrees(8, 8));
@@ -348,7 +351,8 @@ TEST(Step, DrawsTheEnergyOfTheEstimate) {
   EXPECT_NEAR(*found.energy_per_step / *expected.energy_per_step, 1, std::abs(longer - 1) + 1e-9);
 }
 
-// Over links so slow that every pass waits for its reductions, beside those that hide them.
+// Peak memory under ZeRO-2 with the NICs' bandwidth scaled, down to links so slow that every pass
+// waits for its reductions.
 Bytes peak_under_zero_2(const PlanRequest& request, std::int64_t batch, double bandwidth_share) {
   PreparedJob job = llama_8b_on_h100(2, batch);
   job.job.cluster.inter.bandwidth *= bandwidth_share;
@@ -363,8 +367,8 @@ Bytes peak_under_zero_2(const PlanRequest& request, std::int64_t batch, double b
   return peak;
 }
 
-// FSDP2 (post_backward) waits for the reduce-scatter before: whole gradients of two units at most
-// are there. By hand, of Llama-3.1-8B: the head's 128,256 · 4,096 and a layer's 218,112,000.
+// FSDP2 (post_backward) waits for the previous reduce-scatter, so at most two units have whole
+// gradients. By hand for Llama-3.1-8B: the head's 128,256 · 4,096 and a layer's 218,112,000.
 TEST(Step, HoldsWholeGradientsOfTwoUnitsHoweverSlowTheirReduction) {
   const Bytes two_units(4.0 * (128256.0 * 4096 + 218112000));
   const PlanRequest request = degrees(1, 1);

@@ -1,6 +1,6 @@
 // Uneven work: sequences of unlike lengths and experts of unlike popularity. What is dealt is
-// counted by hand; what it costs is held to steps of other jobs, priced by the model without any of
-// this.
+// counted by hand. What it costs is compared with steps of other jobs, which the model prices
+// without any of this.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,7 +33,8 @@ TEST(Loads, SayHowMuchOfItsTasksARankDoes) {
   EXPECT_EQ(simulate(graph).error().message, "found no load for some of its tasks");
 }
 
-// 1 GB over a NIC of 50 GB/s; a ring of four over four nodes: 2 · 3/4 of it at the busiest member.
+// 1 GB over NICs of 50 GB/s in a ring of four over four nodes: 2·3/4 of it, with the load of the
+// busiest member.
 TEST(Loads, OfACallAreThoseOfItsBusiestMember) {
   Cluster cluster = fat_tree_cluster(4, 4, 1);
   cluster.inter.latency = {};
@@ -53,7 +54,8 @@ TEST(Loads, OfACallAreThoseOfItsBusiestMember) {
 
 // ---- What is dealt ------------------------------------------------------------------------------
 
-// Llama-3.1-8B with sequences of 4096; so many replicas of so many sequences a micro-batch.
+// Deals sequences of Llama-3.1-8B, at most 4096 tokens long, to `replicas` replicas with
+// `micro_batch` sequences per micro-batch.
 DealtSequences dealt(const SequenceMix& mix, std::int64_t global_batch, int replicas,
                      int micro_batch = 1, std::uint64_t seed = 0) {
   Training training = modern();
@@ -71,7 +73,7 @@ TEST(Sequences, GoToTheReplicasInTurn) {
   EXPECT_EQ(found.work[1][0].tokens, 0.5);
   EXPECT_EQ(found.work[0][1].tokens, 0.25);
   EXPECT_EQ(found.work[1][1].tokens, 0.125);
-  // Causal attention goes with l²/2 up to the diagonal.
+  // Causal attention grows with l²/2, up to the diagonal.
   EXPECT_NEAR(found.work[1][0].attention, 0.25, 1e-3);
   EXPECT_NEAR(found.work[0][1].attention, 0.0625, 1e-3);
   EXPECT_EQ(found.tokens, 1.875 / 4);
@@ -82,7 +84,7 @@ TEST(Sequences, AreCutAndBeginAgain) {
   for (const SequenceWork& work : found.work[0]) EXPECT_EQ(work.tokens, 0.75);
 }
 
-// Rows are full whatever lies in them; four documents a row do a quarter of the attention.
+// Rows are full whatever they contain; four documents per row need a quarter of the attention.
 TEST(Sequences, PackedFillTheirRows) {
   const DealtSequences found = dealt({.lengths = {1024}, .packed = true}, 4, 2);
   for (const auto& replica : found.work) {
@@ -91,7 +93,8 @@ TEST(Sequences, PackedFillTheirRows) {
       EXPECT_NEAR(work.attention, 0.25, 1e-3);
     }
   }
-  // 3072 and then 1024 of the next, whose other 2048 begin the row behind.
+  // The first row holds 3072 tokens and 1024 of the next document, whose other 2048 begin the
+  // second row.
   const DealtSequences cut = dealt({.lengths = {3072}, .packed = true}, 2, 1);
   EXPECT_NEAR(cut.work[0][0].attention, (9.0 + 1) / 16, 1e-3);
   EXPECT_NEAR(cut.work[0][1].attention, (4.0 + 4) / 16, 1e-3);
@@ -116,7 +119,7 @@ TEST(Sequences, AreDrawnFromTheirDistribution) {
   const DealtSequences uniform =
       dealt({.law = LengthLaw::uniform, .shortest = 1024}, kMany, 1, 1, 5);
   EXPECT_NEAR(uniform.tokens * 4096, (1024 + 4096) / 2.0, error * 3072 / std::sqrt(12.0));
-  // So short that none is cut: of a lognormal with mean 200 one in 10^8 is over 4096.
+  // So short that none is cut: of a lognormal with mean 200, one in 10^8 is over 4096.
   const DealtSequences lognormal =
       dealt({.law = LengthLaw::lognormal, .mean = 200, .deviation = 0.6}, kMany, 1, 1, 5);
   EXPECT_NEAR(lognormal.tokens * 4096, 200, error * 0.6 * 200);
@@ -143,9 +146,10 @@ TEST(UnevenSequences, OfTheFullLengthChangeNothing) {
   EXPECT_TRUE(same.step.folded());
 }
 
-// The second road: a job whose sequences are all that long. Its kernels and exchanges are priced by
-// the model at their own shapes; here all of a kernel goes with its tokens, so that what does not
-// (weights read, gradients added up) is left out: a tenth of a short micro-batch at most.
+// Second computation: a job whose sequences all have that length, whose kernels and exchanges the
+// model prices at their own shapes. Here the whole of a kernel scales with its tokens. What does
+// not scale (weights that are read, gradients that are added) is at most a tenth of a short
+// micro-batch.
 TEST(UnevenSequences, OfHalfTheLengthAreAJobOfHalfTheLength) {
   const PreparedJob job = job_of(1, 4, 8);
   Job half = job.job;
@@ -166,7 +170,7 @@ TEST(UnevenSequences, OfHalfTheLengthAreAJobOfHalfTheLength) {
   EXPECT_NEAR(rates.mfu / of_half.mfu, faster, 1e-9);
 }
 
-// Two replicas, one with full sequences: the step is as long as if all were full.
+// One of two replicas has full sequences, so the step is as long as if both had.
 TEST(UnevenSequences, MakeReplicasWaitForTheLongest) {
   const PreparedJob job = job_of(1, 2, 8);
   PlanRequest request;
@@ -209,7 +213,8 @@ TEST(Routing, BySkewFollowsZipf) {
   EXPECT_NEAR(std::accumulate(shares.begin(), shares.end(), 0.0), 1, 1e-12);
 }
 
-// Of two experts a token, one can have half of all at most; the rest stays in proportion.
+// With two experts per token, one expert can have at most half of all tokens; the rest stays in
+// proportion.
 TEST(Routing, GivesAnExpertATokenOnce) {
   const std::vector<double> shares = expert_shares({.shares = {8, 1, 1}}, 3, 2, 0, 0);
   EXPECT_NEAR(shares[0], 0.5, 1e-12);
@@ -241,8 +246,8 @@ TEST(Routing, ThatIsEvenChangesNothing) {
   EXPECT_EQ(even.timeline.makespan, whole.timeline.makespan);
 }
 
-// The second road: a plan that says that the slowest rank has twice the mean. Every layer waits for
-// that rank, so that it makes no difference that the others have less. Kernels of twice the rows
+// Second computation: a plan that says that the slowest rank has twice the mean load. Every layer
+// waits for that rank, so it does not matter that the others have less. Kernels with twice the rows
 // take a little less than twice the time.
 TEST(Routing, ToAHotExpertCostsWhatThePlansImbalanceSays) {
   const PreparedJob job = mixture_job();

@@ -1,4 +1,4 @@
-// Up to the end of the clock times are exact; what is beyond it is refused, and nothing wraps
+// Times are exact up to the end of the clock. What is beyond it is refused, and nothing wraps
 // around.
 #include "simulator/virtual_time.h"
 
@@ -39,7 +39,7 @@ TEST(VirtualTime, DoesNotWrapAround) {
   EXPECT_EQ(later(kEndOfClock, kEndOfClock), kEndOfClock);
 }
 
-// One rank's copies, which take what they are told to the picosecond.
+// Plays copies on one rank, which take the given durations to the picosecond.
 Expected<Timeline> copies(const std::vector<Picoseconds>& durations) {
   TaskList list;
   for (const Picoseconds duration : durations) {
@@ -64,8 +64,8 @@ TEST(EndOfClock, IsWhereTasksAreRefused) {
   expect_refused(copies({kEndOfClock}));
 }
 
-// A day at a hundredth of the speed is 100 days, at 1/107 it is 107; and so is what a load makes of
-// it.
+// A day at a hundredth of the speed takes 100 days, at 1/107 it takes 107; the same holds for
+// loads.
 TEST(EndOfClock, IsWhereSlowRanksAreRefused) {
   TaskList list;
   list.add({.duration = to_picoseconds(kDay)});
@@ -81,7 +81,7 @@ TEST(EndOfClock, IsWhereSlowRanksAreRefused) {
   expect_refused(simulate(graph));
 }
 
-// A message from rank 0 to rank 1 at 450 GB/s without latency.
+// Plays a message from rank 0 to rank 1 at 450 GB/s without latency.
 class LongMessage : public testing::Test {
  protected:
   Expected<Timeline> played(Seconds message, Seconds compute = Seconds(0)) const {
@@ -108,8 +108,8 @@ TEST_F(LongMessage, IsRefusedBeyondTheClock) {
   expect_refused(played(Seconds(1e290)));
 }
 
-// 20 days of compute would take 200 at a tenth of the speed, but the message beside them ends after
-// a day: 0.1 of the 20 days are done by then.
+// 20 days of compute would take 200 at a tenth of the speed. But the message beside them ends after
+// a day, when 0.1 of the 20 days are done.
 TEST_F(LongMessage, DoesNotRefuseWhatItOnlyHoldsUpForAWhile) {
   const auto timeline = played(kDay, 20 * kDay);
   ASSERT_TRUE(timeline);

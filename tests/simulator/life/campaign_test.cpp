@@ -38,8 +38,8 @@ TEST(ManyLives, EndEarlyWhenInterrupted) {
   EXPECT_TRUE(live_many(troubled_run(), options).empty());
 }
 
-// 1000 s of work: a checkpoint every 100 s, and one failure of 64 devices in 1000 s; given up
-// after a hundred times that.
+// 1000 s of work with a checkpoint every 100 s, and one failure of 64 devices per 1000 s. A run is
+// given up after a hundred times its work, hence at most 100 failures.
 TEST(ExpectedEvents, AreCheckpointsAndFailures) {
   LifeSettings settings = quiet_run();
   settings.reliability.device_mtbf = Seconds(64 * 1000.0);

@@ -9,7 +9,8 @@ namespace {
 
 Nanoseconds at(double seconds) { return to_nanoseconds(Seconds(seconds)); }
 
-// A full one of 10 s, then two increments of a fifth; reading the last takes 4 · (1 + 2/5) s.
+// A full checkpoint of 10 s, then two increments of a fifth. Reading the last one takes 4·(1 + 2/5)
+// s.
 TEST(CheckpointStore, WritesIncrementsBetweenFullOnesAndReadsThemAll) {
   LifeSettings settings = quiet_run();
   settings.incremental = Incremental{.full_every = 3, .share = 0.2};
@@ -23,7 +24,7 @@ TEST(CheckpointStore, WritesIncrementsBetweenFullOnesAndReadsThemAll) {
   EXPECT_NEAR(to_seconds(three.load().time).value(), 5.6, 1e-8);
 }
 
-// An interrupted chain begins again with a full one.
+// After a failure a chain of increments starts again with a full checkpoint.
 TEST(CheckpointStore, WritesAFullOneAfterAFailure) {
   LifeSettings settings = quiet_run();
   settings.incremental = Incremental{.full_every = 3, .share = 0.2};
@@ -33,7 +34,7 @@ TEST(CheckpointStore, WritesAFullOneAfterAFailure) {
   EXPECT_EQ(checkpoints.blocking(at(160)), at(10));
 }
 
-// Nothing is added to what went with its nodes, or to what validation refused.
+// No increment is added to a checkpoint that was lost with its nodes or that validation refused.
 TEST(CheckpointStore, WritesAFullOneWhereNothingIsLeftToAddTo) {
   LifeSettings settings = quiet_run();
   settings.incremental = Incremental{.full_every = 3, .share = 0.2};
@@ -49,7 +50,8 @@ TEST(CheckpointStore, WritesAFullOneWhereNothingIsLeftToAddTo) {
   EXPECT_EQ(refused.blocking(at(160)), at(10));
 }
 
-// The second tier, of 1 s, has the first, third and fifth one: full, an increment, full.
+// The second tier, which takes 1 s, gets the first, third and fifth checkpoint: full, an increment,
+// full.
 TEST(CheckpointStore, CountsTheIncrementsThatATierWrote) {
   LifeSettings settings = quiet_run();
   settings.incremental = Incremental{.full_every = 2, .share = 0.2};
@@ -61,7 +63,8 @@ TEST(CheckpointStore, CountsTheIncrementsThatATierWrote) {
   }
 }
 
-// The fifth one is the tier's third, read after a full one and an increment: 1 · (1 + 2/5) s.
+// The fifth checkpoint is the tier's third: it is read after a full one and an increment, 1·(1 +
+// 2/5) s.
 TEST(CheckpointStore, ReadsTheIncrementsThatATierWrote) {
   LifeSettings settings = quiet_run();
   settings.incremental = Incremental{.full_every = 3, .share = 0.2};
@@ -73,8 +76,8 @@ TEST(CheckpointStore, ReadsTheIncrementsThatATierWrote) {
   EXPECT_NEAR(to_seconds(loaded.time).value(), 1.4, 1e-8);
 }
 
-// Of work 300 and 200, which are kept, both need the full one of work 100; of 500 and 400 the one
-// of work 400.
+// The kept checkpoints of work 300 and 200 both need the full one of work 100; those of 500 and 400
+// need the full one of work 400.
 TEST(CheckpointStore, KeepsTheFullOneThatKeptIncrementsNeed) {
   LifeSettings settings = quiet_run();
   settings.keep = 1;
@@ -91,7 +94,7 @@ TEST(CheckpointStore, KeepsTheFullOneThatKeptIncrementsNeed) {
   EXPECT_EQ(later.load().work, at(0));
 }
 
-// Of two kept, work 300 and 200; a corruption from work 150 on leaves nothing.
+// Two are kept, of work 300 and 200, so a corruption since work 150 leaves nothing.
 TEST(CheckpointStore, KeepsNoMoreThanItShould) {
   LifeSettings settings = quiet_run();
   settings.keep = 1;
@@ -112,7 +115,7 @@ TEST(CheckpointStore, LoadsFromTheFastestTierThatHasTheNewest) {
   EXPECT_EQ(checkpoints.load().time, at(4));
 }
 
-// Every other checkpoint is bad: on average one load in vain (1/2 + 1/4 + …) of 4 + 2 s.
+// Every second checkpoint is bad: on average one load of 4 + 2 s is in vain (1/2 + 1/4 + …).
 TEST(CheckpointStore, FallsBackWhenValidationRefuses) {
   LifeSettings settings = quiet_run();
   settings.load_failure = 0.5;

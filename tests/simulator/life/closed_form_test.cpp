@@ -1,5 +1,5 @@
-// The simulation against the closed forms of handbook §10, where these hold, and against what was
-// published of Llama 3.
+// Compares the simulation of runs with the closed forms of handbook §10, where these hold, and with
+// what was published about Llama 3.
 #include <gtest/gtest.h>
 
 #include "simulator/life/campaign.h"
@@ -12,7 +12,7 @@ namespace {
 constexpr Seconds kLlamaMtbf = 54.0 / 419 * kDay;
 constexpr Seconds kRestart{600};  // all of it in one phase
 
-// Exponential failures that cost no node, a checkpoint of `checkpoint` s every `interval` s.
+// Exponential failures that cost no node, and a checkpoint of `checkpoint` s every `interval` s.
 LifeSettings exponential_run(double interval, double checkpoint) {
   LifeSettings settings = quiet_run();
   settings.work = 60 * kDay;
@@ -45,7 +45,7 @@ INSTANTIATE_TEST_SUITE_P(Intervals, WallTimes,
                          ::testing::Values(Case{300, 60}, Case{1116.3, 60}, Case{5000, 60},
                                            Case{20000, 60}, Case{2000, 600}, Case{100, 1}));
 
-// The grid's step is 2^(1/4); within a step of it the goodput is flat.
+// The search's grid has steps of 2^(1/4); between two steps the goodput is flat.
 TEST(TheBestInterval, LiesAtDalysWhenFoundBySimulation) {
   const BestInterval best =
       best_interval(exponential_run(1600, 60), Seconds(1600), {.runs = 100}).value();
@@ -54,8 +54,8 @@ TEST(TheBestInterval, LiesAtDalysWhenFoundBySimulation) {
   EXPECT_NEAR(best.goodput / at_dalys, 1, 0.01);
 }
 
-// The factors of 16 between where the search begins and Daly's are no end of it; nor is the
-// interval of the run itself, 13 times as long.
+// The search finds Daly's interval although it begins a factor of 16 away and the run's own
+// interval is 13 times as long.
 TEST(TheBestInterval, IsFoundFarFromWhereTheSearchBegins) {
   for (const double around : {1116.3 / 16, 1116.3 * 16}) {
     const auto best = best_interval(exponential_run(4 * 3600, 60), Seconds(around), {.runs = 40});
@@ -79,7 +79,7 @@ TEST(TheBestInterval, IsNotShorterThanAStep) {
   EXPECT_GE(best_interval(settings, Seconds(1600), {.runs = 5}).value().interval, settings.step);
 }
 
-// A failure a second, restarts of ten minutes: nothing is ever done.
+// A failure every second and restarts of ten minutes: no work is ever done.
 TEST(TheBestChoices, AreNotSaidWhereNoneGetsAnywhere) {
   LifeSettings settings = exponential_run(1600, 60);
   settings.reliability.device_mtbf = Seconds(64);
@@ -95,7 +95,8 @@ TEST(TheBestChoices, AreNotSaidAfterAnInterruption) {
   EXPECT_FALSE(best_spares(exponential_run(1600, 60), options).has_value());
 }
 
-// An asynchronous checkpoint blocks 1 s and can be loaded 30 s later: those 30 s are lost, too.
+// An asynchronous checkpoint blocks for 1 s and can be loaded 30 s later, so those 30 s are lost
+// too.
 TEST(AsynchronousCheckpoints, LoseWhatIsTrainedDuringTheirWriting) {
   LifeSettings settings = exponential_run(300, 30);
   settings.mode = CheckpointMode::asynchronous;
@@ -106,10 +107,10 @@ TEST(AsynchronousCheckpoints, LoseWhatIsTrainedDuringTheirWriting) {
 }
 
 // Llama Team 2024 (arXiv 2407.21783), §3.3.4 and Table 5: 54 days on 16,384 GPUs, 419 unexpected
-// interruptions and 47 planned ones, more than 90 % effective training time. Checkpoints of 14
-// bytes a parameter to a store of 2 TB/s; 24,000 GPUs in the cluster, so that spares are no
-// question. How long a planned stop took is not published: with the 10 minutes assumed here the
-// published share is reached, with an hour it is 89.5 %.
+// and 47 planned interruptions, more than 90 % effective training time. Checkpoints of 14 bytes per
+// parameter go to a store of 2 TB/s; the cluster has 24,000 GPUs, so there are always spares. The
+// length of a planned stop was not published: with the 10 minutes assumed here the published share
+// is reached; with an hour it would be 89.5 %.
 TEST(LlamaThree, HasTheInterruptionsAndTheEffectiveTimeThatWerePublished) {
   LifeSettings settings;
   settings.work = 100 * kDay;
@@ -132,7 +133,7 @@ TEST(LlamaThree, HasTheInterruptionsAndTheEffectiveTimeThatWerePublished) {
   EXPECT_LT(campaign.goodput.mean, 0.95);
 }
 
-// Without spares the job waits a day for every lost node: not one is the worst choice.
+// Without spares the job waits a day for every lost node, so having no spares is the worst choice.
 TEST(TheBestSpares, AreThoseThatRepairsKeepBusy) {
   LifeSettings settings = exponential_run(1116, 60);
   settings.reliability.hardware_share = 1;
@@ -142,16 +143,17 @@ TEST(TheBestSpares, AreThoseThatRepairsKeepBusy) {
   settings.replicas = 800;
   settings.reliability.device_mtbf = 6400 * kLlamaMtbf;
   settings.limit = 60 * kDay;
-  // 7.8 nodes are in repair on average, Poisson: 16 suffice in all but 0.3 % of the time.
+  // 7.8 nodes are in repair on average (Poisson), so 16 spares suffice in all but 0.3 % of the
+  // time.
   const BestSpares best = best_spares(settings, {.runs = 20}).value();
   EXPECT_GE(best.spares, 8);
   EXPECT_LE(best.spares, 24);
 }
 
-// Four nodes, of which one fails a day and takes eight to repair: eight are in repair on average,
-// Poisson, so that the job runs in P(≤ 8) = 0.593 of the time with 8 spares, 0.936 with 12 and
-// 0.996 with 16: of the 12, 16 and 20 nodes that are paid 4.9 %, 5.9 % and 5.0 %. With none it runs
-// in 0.03 % of the time, with one in 0.3 %.
+// Four nodes; one node fails per day and takes eight days to repair, so eight are in repair on
+// average (Poisson). The job runs in P(≤ 8) = 0.593 of the time with 8 spares, 0.936 with 12 and
+// 0.996 with 16. Per node paid (12, 16 and 20) that is 4.9 %, 5.9 % and 5.0 %. With no spare it
+// runs in 0.03 % of the time, with one in 0.3 %.
 TEST(TheBestSpares, AreMoreThanNodesWhereAsManyAreInRepair) {
   LifeSettings settings = exponential_run(1116, 60);
   settings.reliability.hardware_share = 1;
@@ -166,7 +168,8 @@ TEST(TheBestSpares, AreMoreThanNodesWhereAsManyAreInRepair) {
   EXPECT_EQ(best_spares(settings, {.runs = 20}).value().spares, 12);
 }
 
-// Five nodes that nobody repairs, at the first second: the ladder has 4 and 6.
+// Five nodes fail in the first second and are never repaired. The search's ladder has 4 and 6
+// spares, so 5 can only come from the number that the run holds.
 TEST(TheBestSpares, MayBeThoseThatAreHeld) {
   LifeSettings settings = quiet_run();
   settings.reliability.trace = {{.at = Seconds(1), .nodes = 5}};

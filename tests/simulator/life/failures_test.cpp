@@ -10,7 +10,7 @@ namespace trainyard {
 namespace {
 
 struct Moments {
-  double mean = 0, variation = 0;  // of the intervals; deviation over mean
+  double mean = 0, variation = 0;  // of the intervals; variation is deviation over mean
 };
 
 Moments intervals_of(const LifeSettings& settings) {
@@ -49,9 +49,8 @@ TEST(FailureTimes, AreWeibullWithTheSameMean) {
   EXPECT_NEAR(found.variation, std::sqrt(std::tgamma(1 + 2 / 0.7) / (first * first) - 1), 0.05);
 }
 
-// In steady state every stretch of time has its share: 20 failures in 2000 s whatever the law, the
-// first 100 s included. Counted from a failure, a shape of 0.5 has 1.9 of them in these 100 s
-// instead of one.
+// In steady state every stretch of time has its share of failures: 20 in 2000 s under any law, and
+// one in the first 100 s. If time began at a failure, a shape of 0.5 would have 1.9 in these 100 s.
 TEST(FailureTimes, AreAsManyAtTheBeginningAsLater) {
   for (const double shape : {0.5, 0.7, 3.0}) {
     LifeSettings settings = quiet_run();
@@ -73,7 +72,7 @@ TEST(FailureTimes, AreAsManyAtTheBeginningAsLater) {
   }
 }
 
-// 0.1² · 0.9 rows of lost heartbeats a second on each of 8 nodes.
+// Each of 8 nodes has 0.1²·0.9 runs of lost heartbeats per second.
 TEST(FailureTimes, HaveFalseAlarmsOfLostHeartbeats) {
   LifeSettings settings = quiet_run();
   settings.reliability.heartbeat = {.interval = Seconds(1), .misses = 2, .loss = 0.1};

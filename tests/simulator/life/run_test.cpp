@@ -26,8 +26,8 @@ TEST(ALife, WithoutTroubleIsWorkAndCheckpoints) {
   EXPECT_NEAR(wall(life), 1090, kNanosecond);
 }
 
-// One attempt at a restart in e^10.8 gets through 180 s of it where a failure comes every 16.7 s:
-// what shows within a thousand of them, not after a hundred times a month.
+// A restart takes 180 s and a failure comes every 16.7 s, so one restart in e^10.8 succeeds. The
+// run must be given up after about a thousand of them, not after a hundred times a month.
 TEST(ALife, IsGivenUpOnceItIsSureToTakeAHundredTimesItsWork) {
   LifeSettings settings = quiet_run();
   settings.work = Seconds(30 * 86400.0);
@@ -39,12 +39,12 @@ TEST(ALife, IsGivenUpOnceItIsSureToTakeAHundredTimesItsWork) {
   EXPECT_GT(life.interruptions, 900);
   EXPECT_LT(life.interruptions, 1100);
   EXPECT_LT(life.goodput(), 0.01);
-  settings.limit = Seconds(200'000);  // a calendar is lived to its end
+  settings.limit = Seconds(200'000);  // with a limit, a run is simulated to its end
   EXPECT_NEAR(wall(live(settings, 1)), 200'000, kNanosecond);
 }
 
-// Checkpoints every 1000 s where a failure comes every 16.7 s: what is trained until the first of
-// them is nobody's once the run is given up, although no restart came so far as to load anything.
+// A checkpoint every 1000 s, and a failure every 16.7 s. The work before the first failure is lost
+// when the run is given up, although no restart came far enough to load anything.
 TEST(ALife, LosesWhatWasNotSavedWhenItIsGivenUp) {
   LifeSettings settings = quiet_run();
   settings.work = Seconds(30 * 86400.0);
@@ -57,8 +57,8 @@ TEST(ALife, LosesWhatWasNotSavedWhenItIsGivenUp) {
   EXPECT_GT(life.spent[Spent::lost], Nanoseconds(0));
 }
 
-// A restart of 15 s gets through once in e^3 times where a failure comes every 5 s, 2 s of work
-// after it without a checkpoint on average: slow, but within a hundred times its work.
+// A restart of 15 s succeeds once in e^3 times if a failure comes every 5 s, and about 2 s of work
+// without a checkpoint follow. This is slow, but takes less than a hundred times the work.
 TEST(ALife, IsNotGivenUpWhileItGetsOn) {
   LifeSettings settings = quiet_run();
   settings.work = Seconds(20'000);
@@ -74,10 +74,10 @@ TEST(ALife, IsNotGivenUpWhileItGetsOn) {
                                  .checkpoint = Seconds(0.1),
                                  .restart = Seconds(15),
                                  .mtbf = Seconds(5)});
-  EXPECT_NEAR(life.goodput() / closed, 1, 0.08);  // of 5,000 that get through, each four intervals
+  EXPECT_NEAR(life.goodput() / closed, 1, 0.08);  // of 5,000 that succeed, with four intervals each
 }
 
-// Two checkpoints are done at 220 s, so that a failure at 250 s loses 30 s and 15 s of restart.
+// Two checkpoints are done at 220 s, so a failure at 250 s loses 30 s of work and 15 s of restart.
 TEST(ALife, LosesTheWorkSinceTheLastCheckpoint) {
   const Life life = live(with_trace({{.at = Seconds(250), .nodes = 1}}), 1);
   EXPECT_EQ(life.interruptions, 1);
@@ -88,7 +88,8 @@ TEST(ALife, LosesTheWorkSinceTheLastCheckpoint) {
   EXPECT_NEAR(wall(life), 1090 + 30 + 15, kNanosecond);
 }
 
-// At 105 s the first checkpoint is half written: back to the start, its 5 s for nothing.
+// At 105 s the first checkpoint is half written: the run goes back to the start, and 5 s of
+// checkpoint are lost.
 TEST(ALife, LosesACheckpointThatWasNotYetWritten) {
   const Life life = live(with_trace({{.at = Seconds(105), .nodes = 0}}), 1);
   EXPECT_NEAR(spent(life, Spent::lost), 100, kNanosecond);
@@ -96,7 +97,7 @@ TEST(ALife, LosesACheckpointThatWasNotYetWritten) {
   EXPECT_NEAR(spent(life, Spent::loading), 0, kNanosecond);  // there is nothing to load
 }
 
-// Struck again 7 s into the restart, which then begins again: 7 + 15.
+// A second failure comes 7 s into the restart, which then begins again: 7 + 15 s.
 TEST(ALife, BeginsARestartAgainThatIsStruck) {
   const Life life =
       live(with_trace({{.at = Seconds(250), .nodes = 1}, {.at = Seconds(257), .nodes = 1}}), 1);
@@ -104,8 +105,8 @@ TEST(ALife, BeginsARestartAgainThatIsStruck) {
   EXPECT_NEAR(wall(life), 1090 + 30 + 7 + 15, kNanosecond);
 }
 
-// The copy blocks for 1 s; written 10 s later. At 205 s (work 203) the second, begun at 201 s, is
-// not yet written: back to 100.
+// A checkpoint blocks for 1 s of copying and is written 10 s later. At 205 s (work 203) the second
+// one, begun at 201 s, is not yet written, so the run goes back to work 100.
 TEST(ALife, LoadsTheLastCheckpointWhoseBackgroundWriteIsDone) {
   LifeSettings settings = with_trace({{.at = Seconds(205), .nodes = 0}});
   settings.mode = CheckpointMode::asynchronous;
@@ -117,18 +118,21 @@ TEST(ALife, WaitsForTheStoreBeforeTheNextCheckpoint) {
   LifeSettings settings = quiet_run();
   settings.mode = CheckpointMode::asynchronous;
   settings.tiers.front().write = Seconds(250);
-  // Begun at 100, copied at 101, written at 351: again at 351 and 602, 853; work 1000 at 1004.
+  // Begun at 100 s, copied at 101, written at 351; then again at 351, 602 and 853. Work 1000 is
+  // reached at 1004 s.
   const Life life = live(settings, 1);
   EXPECT_EQ(life.checkpoints, 4);
   EXPECT_NEAR(wall(life), 1004, kNanosecond);
 }
 
-// With copies on two nodes one may fail, not two: then the store's older checkpoint is loaded.
+// With copies on two nodes, one of them may fail. If both fail, the store's older checkpoint is
+// loaded.
 TEST(ALife, LosesWhatLayInTheMemoryOfAllItsHolders) {
   LifeSettings settings = with_trace({{.at = Seconds(500), .nodes = 1}});
   settings.tiers = {{.write = Seconds(1), .read = Seconds(1), .every = 1, .copies = 2},
                     {.write = Seconds(10), .read = Seconds(4), .every = 3, .copies = 0}};
-  // Checkpoints at work 100 (both: 11 s), 200, 300 (1 s), 400 (both): at 500 s the work is 476.
+  // Checkpoints at work 100 (both tiers: 11 s), 200, 300 (1 s each), 400 (both): at 500 s the work
+  // is 476.
   const Life one = live(settings, 1);
   EXPECT_NEAR(spent(one, Spent::lost), 76, kNanosecond);
   EXPECT_NEAR(spent(one, Spent::loading), 1, kNanosecond);
@@ -138,7 +142,7 @@ TEST(ALife, LosesWhatLayInTheMemoryOfAllItsHolders) {
   EXPECT_NEAR(spent(two, Spent::loading), 4, kNanosecond);
 }
 
-// No spare, a repair far away: the calendar ends while the job waits.
+// There is no spare and the repair is far away: the time limit is reached while the job waits.
 TEST(ALife, WaitsForARepairWithoutASpare) {
   LifeSettings settings = with_trace({{.at = Seconds(250), .nodes = 1}});
   settings.spares = 0;
@@ -160,8 +164,8 @@ TEST(ALife, GoesOnWithFewerReplicasWhereItMayShrink) {
   EXPECT_NEAR(wall(life), 1090 + 30 + 15 + 800.0 / 7, 1e-6);
 }
 
-// Without a spare one node of eight is missing. Another plan on seven does 0.95 of the speed: the
-// remaining 800 s take 800/0.95. A plan for six is no use to better than 7/8.
+// One node of eight is missing without a spare. Another plan on seven nodes has 0.95 of the speed,
+// so the remaining 800 s take 800/0.95. The plan for six nodes is slower than the 7/8 of shrinking.
 TEST(ALife, GoesOnWithAnotherPlanWhereThatIsFaster) {
   LifeSettings settings = with_trace({{.at = Seconds(250), .nodes = 1}});
   settings.spares = 0;
@@ -173,7 +177,8 @@ TEST(ALife, GoesOnWithAnotherPlanWhereThatIsFaster) {
   EXPECT_NEAR(wall(live(settings, 1)), 1090 + 30 + 15 + 800.0 / 7, 1e-6);
 }
 
-// Replicas of four nodes: shrinking leaves half the speed, another plan for seven nodes more.
+// Replicas of four nodes: shrinking leaves half the speed, and another plan for seven nodes has
+// more.
 TEST(SpeedWithoutNodes, IsThatOfTheBestPlanThatIsLeft) {
   LifeSettings settings = quiet_run();
   settings.replicas = 2;
@@ -191,7 +196,7 @@ TEST(SpeedWithoutNodes, IsThatOfTheBestPlanThatIsLeft) {
   EXPECT_EQ(speed_without(settings, 5), 0);
 }
 
-// A rack of two nodes, far more often than devices: every failure takes both.
+// Racks of two nodes fail far more often than devices, so every failure takes both nodes.
 TEST(ALife, LosesTheNodesOfARackTogether) {
   LifeSettings settings = quiet_run();
   settings.reliability.racks = RackFailures{.nodes = 2, .mtbf = Seconds(2000)};
@@ -201,8 +206,9 @@ TEST(ALife, LosesTheNodesOfARackTogether) {
   EXPECT_EQ(life.nodes_lost, 2 * life.interruptions);
 }
 
-// Windows at 400 s and 800 s, each of 50 s and a restart of 10 s without a diagnosis: work 370 at
-// 400 s is saved (10 s) and goes on at 470 s; 280 s with two checkpoints later it is 800 s.
+// Maintenance at 400 s and 800 s, each 50 s and a restart of 10 s without diagnosis. Work 370 at
+// 400 s is saved (10 s), and the run continues at 470 s. After 280 s more with two checkpoints it
+// is 800 s.
 TEST(ALife, LosesNoWorkToMaintenance) {
   LifeSettings settings = quiet_run();
   settings.reliability.maintenance = Maintenance{.every = Seconds(400), .duration = Seconds(50)};
@@ -215,7 +221,8 @@ TEST(ALife, LosesNoWorkToMaintenance) {
   EXPECT_NEAR(spent(life, Spent::diagnosis), 0, kNanosecond);
 }
 
-// Slow for 100 s at a time: each straggler costs at most half of that, and work is never lost.
+// A straggler is slow for 100 s until it is found. It costs at most half of that, and no work is
+// lost.
 TEST(ALife, EvictsStragglersWithoutLosingWork) {
   LifeSettings settings = quiet_run();
   settings.spares = 1000;
@@ -229,8 +236,9 @@ TEST(ALife, EvictsStragglersWithoutLosingWork) {
   EXPECT_LE(spent(life, Spent::degraded), 50.0 * static_cast<double>(life.planned + 1) + 1e-6);
 }
 
-// Found 1000 s after it began on average, 909 of them training, and then back to a checkpoint
-// before that: 959 s an interruption. With few checkpoints kept it costs the whole run.
+// A corruption is found 1000 s after it began on average, 909 s of them training, and the run goes
+// back to a checkpoint before it began: 959 s per interruption. If few checkpoints are kept, the
+// whole run is lost.
 TEST(ALife, GoesBackBeyondASilentCorruption) {
   LifeSettings settings = quiet_run();
   settings.work = Seconds(2e6);

@@ -1,4 +1,4 @@
-// What cannot be simulated is refused with a sentence, before anything runs.
+// What the fabric cannot simulate is refused with a sentence before anything runs.
 #include "simulator/network/fabric.h"
 
 #include <gtest/gtest.h>
@@ -63,7 +63,7 @@ TEST(Fabric, FindsWhatMembersHaveBetweenThem) {
   EXPECT_EQ(links({0, 1, 8, 9}).domains, 2);
 }
 
-// Members of a group in nodes 0, 1 and 2, and of one in the same places of nodes 3, 0 and 1.
+// kSome has members in nodes 0, 1 and 2; kLikeThem has them in the same places of nodes 3, 0 and 1.
 const TaskGroup kSome = {0, 3, 9, 10, 16, 23};
 const TaskGroup kLikeThem = {24, 27, 1, 2, 8, 15};
 
@@ -80,7 +80,7 @@ std::vector<LinkUse> ways(Fabric& fabric, const TaskGroup& group, Way way) {
   return uses;
 }
 
-// Second road: the ways of the other group, transfer by transfer.
+// Second computation: the routes of the other group, transfer by transfer.
 TEST(Fabric, KnowsTheLinksOfGroupsInLikePlaces) {
   for (const Cluster& cluster : {fat_tree_cluster(4, 2, 1), rail_cluster(4, 2, 1),
                                  four_nic_cluster(4), pcie_cluster(4, 2), mesh_cluster(4)}) {
@@ -100,8 +100,8 @@ TEST(Fabric, KnowsTheLinksOfGroupsInLikePlaces) {
   }
 }
 
-// NCCL's channels: each of four rings side by side enters and leaves the nodes at another one of
-// four members, so that no link of a member carries more than that of any other.
+// NCCL's channels: four rings run side by side, and each enters and leaves the nodes at another one
+// of four members, so all members' links carry the same.
 TEST(Fabric, ARingLoadsTheLinksOfAllItsMembersAlike) {
   for (const Cluster& cluster : {fat_tree_cluster(2, 2, 1), mesh_cluster(2), pcie_cluster(2, 8)}) {
     Fabric fabric = Fabric::make(cluster, make_topology(cluster), FabricLinks::all).value();
@@ -127,7 +127,8 @@ TEST(Fabric, ARingLoadsTheLinksOfAllItsMembersAlike) {
   }
 }
 
-// Up from the sender and down to the receiver: the NICs of all rails hang on the same root.
+// Routes go up from the sender and down to the receiver, because the NICs of all rails are below
+// one root.
 TEST(Fabric, UnderPcieNoRailIsChanged) {
   Cluster cluster = pcie_cluster(2, 8);
   cluster.inter.kind = InterNodeKind::rail;

@@ -1,5 +1,5 @@
-// Max–min fair shares computed by hand (the equations stand beside the cases), and the conditions
-// of max–min fairness on random networks.
+// Max–min fair shares computed by hand (with the equations beside the cases), and the conditions of
+// max–min fairness checked on random networks.
 #include "simulator/network/flow_network.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ Capacities gigabytes(const std::vector<double>& rates) {
   return capacities;
 }
 
-// Flows of bytes that nobody waits for, to look at the rates.
+// Flows too large to end, so that a test can look at their rates.
 struct Rates {
   explicit Rates(const Capacities& capacities) : network(capacities, events) {}
   FlowNetwork::PathId flow(const std::vector<LinkUse>& uses, int count = 1) {
@@ -34,7 +34,7 @@ struct Rates {
   FlowNetwork network;
 };
 
-// Plays until nothing happens; when each token was done.
+// Plays until nothing happens and returns when each token was done, in seconds.
 std::vector<double> seconds_of(Events& events, FlowNetwork& network, std::size_t tokens) {
   std::vector<double> done(tokens, -1);
   std::vector<std::uint32_t> finished;
@@ -61,8 +61,8 @@ TEST(FlowNetwork, SharesALinkEqually) {
   EXPECT_DOUBLE_EQ(rates.gigabytes_per_second(b), 4);
 }
 
-// Links 0 (10) and 1 (4); flow a on both, b on 0, c on 1: link 1 fills first at 2 each; b gets what
-// is left of link 0, 10 − 2.
+// Links 0 (10 GB/s) and 1 (4 GB/s); flow a uses both, b link 0, c link 1. Link 1 fills first, at 2
+// each; b gets what is left of link 0, 10 − 2.
 TEST(FlowNetwork, GivesToOthersWhatAFlowThatIsHeldUpElsewhereLeaves) {
   Rates rates(gigabytes({10, 4}));
   const auto a = rates.flow({{0}, {1}});
@@ -73,8 +73,8 @@ TEST(FlowNetwork, GivesToOthersWhatAFlowThatIsHeldUpElsewhereLeaves) {
   EXPECT_DOUBLE_EQ(rates.gigabytes_per_second(c), 2);
 }
 
-// Spread over eight NICs of 50: 8 · 50; with another flow on the first of them, x/8 + y = 50 and
-// y = x give y = 50 / (1 + 1/8).
+// A flow spread over eight NICs of 50 has 8·50. With another flow on the first NIC, x/8 + y = 50
+// and y = x give y = 50 / (1 + 1/8).
 TEST(FlowNetwork, CountsASpreadFlowByItsShareOfEachLink) {
   Rates rates(gigabytes(std::vector<double>(8, 50)));
   std::vector<LinkUse> spread;
@@ -124,7 +124,8 @@ TEST(FlowNetwork, TakesNoTimeWithoutBytesOrWithoutLinks) {
   EXPECT_EQ(seconds_of(events, network, 2), (std::vector<double>{0, 0}));
 }
 
-// Flows that come and go on random paths, and the conditions of max–min fairness for those there.
+// Flows that come and go on random paths. check() tests the conditions of max–min fairness for
+// those present.
 class Churn {
  public:
   Churn() : network_(capacities(), events_) {}
@@ -155,7 +156,7 @@ class Churn {
     }
   }
 
-  // Every flow has a full link on which nobody is faster, and no link carries more than it can.
+  // Every flow uses a full link on which no flow is faster, and no link carries more than it can.
   void check() const {
     std::vector<double> load(kLinks), fastest(kLinks);
     for_each_use([&](double rate, int flows, const LinkUse& use) {

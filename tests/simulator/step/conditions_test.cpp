@@ -1,5 +1,5 @@
-// What disturbs a step: which speeds and links conditions mean, what they cost against closed
-// forms, and the sentence for what the cluster has not.
+// What disturbs a step: which speeds and links the conditions mean, what they cost compared with
+// closed forms, and the message for what the cluster does not have.
 #include "simulator/step/conditions.h"
 
 #include <gtest/gtest.h>
@@ -56,7 +56,7 @@ struct Speed {
   friend bool operator==(const Speed&, const Speed&) = default;
 };
 
-// Node 1 at 0.8 all the time, its first device at half of that from 1 to 3 ms.
+// Node 1 runs at 0.8 all the time, and its first device at half of that from 1 to 3 ms.
 TEST(Stragglers, MultiplyWhereTheyMeet) {
   Cluster cluster = llama_8b_on_h100(2).job.cluster;
   cluster.devices_per_node = 2;
@@ -74,7 +74,7 @@ TEST(Stragglers, MultiplyWhereTheyMeet) {
                                        {3, 0.8, Picoseconds(0)}}));
 }
 
-// Nothing but kernels: a device at speed f takes 1/f of the time, each task rounded once.
+// With kernels only, a device at speed f takes 1/f of the time; each task is rounded once.
 TEST(Stragglers, AloneTakeOneOverTheirSpeed) {
   const PreparedJob job = job_of(1, 1, 4);
   const StepSimulation whole = disturbed(job, {}, {});
@@ -84,8 +84,8 @@ TEST(Stragglers, AloneTakeOneOverTheirSpeed) {
               static_cast<double>(slow.operations));
 }
 
-// From a time a until b at half speed: b − a of the step do half of their work, the rest is done
-// later. A kernel keeps the speed at which it begins: so exact to two kernels.
+// At half speed from time a to b, the step does half of the work in b − a and the rest later. A
+// kernel keeps the speed at which it begins, so this is exact to two kernels.
 TEST(Stragglers, ThatThrottleLoseTheShareOfThatTime) {
   const PreparedJob job = job_of(1, 1, 4);
   const StepSimulation whole = disturbed(job, {}, {});
@@ -100,8 +100,9 @@ TEST(Stragglers, ThatThrottleLoseTheShareOfThatTime) {
   EXPECT_NEAR((to_seconds(slow.timeline.makespan) / span), 1.25, 2 * to_seconds(longest) / span);
 }
 
-// The step waits for the slow rank of one of two stages: all that it computes takes 1/f. gpipe
-// with stages of T and T/f a micro-batch: m · T/f + T (handbook §8, unlike stages), T without ends.
+// The step waits for the slow rank of one of two stages, whose compute takes 1/f. With gpipe and
+// stages of T and T/f per micro-batch, the span is m·T/f + T (handbook §8, unlike stages), where T
+// is without the ends.
 TEST(Stragglers, OfAPipelineLengthenItByTheClosedForm) {
   const PreparedJob job = job_of(1, 2, 8);
   PlanRequest request;
@@ -111,14 +112,14 @@ TEST(Stragglers, OfAPipelineLengthenItByTheClosedForm) {
   for (const double speed : {0.5, 0.8}) {
     const StepSimulation slow =
         disturbed(job, request, {.stragglers = {{.rank = 1, .speed = speed}}});
-    // The last stage has m · T₁ between its first and its last kernel; the first one is hidden.
+    // Between its first and its last kernel the last stage has m·T₁; its first kernel is hidden.
     const Seconds computed = whole.stages[1].busy;
     EXPECT_NEAR((slow.step_time - whole.step_time) / ((1 / speed - 1) * computed), 1, 0.03);
   }
 }
 
-// An all-reduce of gradients over one NIC each of two nodes, with nothing beside it: at half the
-// rate of one of the NICs it takes twice as long, at both grains.
+// An all-reduce of gradients over one NIC in each of two nodes, with nothing beside it. With one
+// NIC at half its rate it takes twice as long, at both grains.
 TEST(SlowNic, AtHalfRateDoublesTheAllReduceThatItBounds) {
   const PreparedJob job = job_of(2, 1, 2);
   PlanRequest request;
@@ -134,7 +135,7 @@ TEST(SlowNic, AtHalfRateDoublesTheAllReduceThatItBounds) {
   }
 }
 
-// A leaf that lost half of its links to the spine, each direction.
+// A leaf has lost half of its links to the spine, in each direction.
 TEST(DegradedLink, IsTheOneThatIsNamed) {
   Cluster cluster = job_of(4, 1, 4).job.cluster;
   cluster.inter.nodes_per_leaf = 2;

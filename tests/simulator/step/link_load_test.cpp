@@ -18,7 +18,8 @@ StepSimulation pipelined() {
   return *simulate(job, legal_plan(job, request));
 }
 
-// Half of the exchanges between tensor-parallel ranks is hidden in kernels, which slow nothing.
+// A step in which half of the exchanges between tensor-parallel ranks is hidden in kernels, without
+// slowing anything.
 StepSimulation overlapped() {
   PreparedJob job = llama_8b_on_h100();
   job.job.training.stack.tensor_parallel_hidden = 0.5;
@@ -30,7 +31,7 @@ StepSimulation overlapped() {
   return *simulate(job, legal_plan(job, request));
 }
 
-// What a member sends of a message to the other n − 1, as a ring does it (handbook §6).
+// Bytes that a member sends to the other n − 1 in a ring (handbook §6).
 Bytes sent_by_hand(const Call& call, double n) {
   switch (call.operation) {
     case CollectiveOperation::all_reduce:
@@ -77,8 +78,8 @@ double most_of(const std::vector<LoadPoint>& load) {
   return most;
 }
 
-// The area under the curve is what the rank sends in all. As predicted there is no more at any time
-// than the links of an A100 carry: 300 GB/s of NVLink and a NIC of 25.
+// The area under the curve is all that the rank sends. The predicted load never exceeds the links
+// of an A100: 300 GB/s of NVLink and a NIC of 25.
 TEST(LinkLoad, CarriesEveryMessageOfTheRank) {
   const StepSimulation simulation = pipelined();
   for (int rank = 0; rank < static_cast<int>(simulation.step.graph.ranks.size()); ++rank) {
@@ -92,9 +93,9 @@ TEST(LinkLoad, CarriesEveryMessageOfTheRank) {
   }
 }
 
-// Of ten exchanges a layer (four forward, four backward, two gathered again for weight gradients)
-// the first eight are in the timeline with half of their time, and their rate is that of the whole:
-// 0.6 of the bytes. As measured all of them are.
+// A layer has ten exchanges: four forward, four backward and two second gathers for weight
+// gradients. The timeline shows the first eight with half of their time, at the rate of the whole:
+// 0.6 of the bytes. The measured load has all bytes.
 TEST(LinkLoad, IsTheRateOfTheWholeTransferWhereAPartIsHidden) {
   const StepSimulation simulation = overlapped();
   const auto predicted = link_load(simulation.step, simulation.timeline, 0);

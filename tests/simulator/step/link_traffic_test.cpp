@@ -1,5 +1,5 @@
-// What links carry: against what the simulation of flows counts on those that it keeps, and by
-// hand.
+// Bytes that links carry, compared with the simulation of flows on the links that it keeps, and
+// counted by hand.
 #include "simulator/step/link_traffic.h"
 
 #include <gtest/gtest.h>
@@ -63,8 +63,8 @@ TEST(LinkTraffic, OfAFoldedStepIsThatOfAllItsRanks) {
   }
 }
 
-// Two devices on two nodes, a stage each: activations of 16 sequences, for each token 4,096
-// numbers of two bytes, go over, and their gradients come back, on every link of the only way.
+// Two devices on two nodes, one stage each. The activations of 16 sequences, 4,096 numbers of two
+// bytes per token, go over every link of the only route, and their gradients come back.
 TEST(LinkTraffic, OfTwoStagesIsTheActivationsOnEveryLinkOfTheWay) {
   Job job = job_of(2, 1, 16).job;
   job.cluster.inter.efficiency = 0.5;  // two bytes on the way for each
