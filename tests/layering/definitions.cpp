@@ -17,13 +17,13 @@ namespace fs = std::filesystem;
 constexpr std::array<std::string_view, 9> kSearched = {
     "benchmarks", "cli", "executor", "gui", "model", "planner", "scenarios", "simulator", "tests"};
 
-// Its headers stand in the place of others, in programs of their own.
+// Headers below this folder replace others, in separate programs.
 constexpr std::string_view kStandIns = "tests/gpu/emulated";
 
 bool in_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-// The name of the type that a line defines; empty: none. A specialisation is no new type, and a
-// line with a semicolon before any brace only declares one.
+// The name of the type that a line defines; empty if it defines none. A specialisation is no new
+// type, and a line with a semicolon before any brace only declares one.
 std::string_view defined_type(std::string_view line) {
   for (const std::string_view opening : {"struct ", "class ", "enum class "}) {
     if (!line.starts_with(opening)) continue;
@@ -37,7 +37,7 @@ std::string_view defined_type(std::string_view line) {
   return {};
 }
 
-// Of "const Plan& plan = {}" the type: what stands before the name.
+// The type of a parameter such as "const Plan& plan = {}": what stands before the name.
 std::string_view type_of(std::string_view parameter) {
   parameter = parameter.substr(0, parameter.find('='));
   const auto last = parameter.find_last_not_of(' ');
@@ -50,8 +50,8 @@ std::string_view type_of(std::string_view parameter) {
   return type.substr(0, type.find_last_not_of(' ') + 1);
 }
 
-// "uniform(std::uint64_t)" of a line that begins an inline or constexpr function whose parameters
-// end on it; empty: none.
+// "uniform(std::uint64_t)" for a line that begins an inline or constexpr function and ends its
+// parameters; empty for any other line.
 std::string defined_function(std::string_view line) {
   if (!line.starts_with("inline ") && !line.starts_with("constexpr ")) return {};
   const auto open = line.find('('), close = line.find(')');

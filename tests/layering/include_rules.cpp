@@ -80,7 +80,7 @@ std::optional<Include> parse_include(std::string_view line) {
   return Include{quoted, std::string(line.substr(open + 1, close - open - 1))};
 }
 
-// Why `folder` may not include it; nothing when it may.
+// Why `folder` may not include the header; nothing if it may.
 std::optional<std::string> objection(const Folder& folder, const Include& include) {
   const std::string_view header = include.header;
   if (include.quoted) {

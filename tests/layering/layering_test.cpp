@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// A source tree of one file.
+// A source tree in which a test plants files.
 class PlantedTree : public ::testing::Test {
  protected:
   void SetUp() override { fs::create_directories(root_); }

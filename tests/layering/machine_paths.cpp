@@ -21,7 +21,8 @@ bool is_name(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-// Whether the path starts there: a relative one has a name, a dot or a variable before it.
+// Whether an absolute path starts at `at`: before a relative one stands a name, a dot or a
+// variable.
 bool starts_at(std::string_view line, std::size_t at) {
   if (at == 0) return true;
   const char before = line[at - 1];

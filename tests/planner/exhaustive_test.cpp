@@ -1,6 +1,6 @@
-// The search with the analytic estimate against a naive enumeration of small random scenarios:
-// every number for every degree, whatever make_plan takes, nothing left out. Its bounds against the
-// estimate of every plan met on the way.
+// Compares the search under the analytic estimate with a naive enumeration of small random
+// scenarios (every number for every degree, whatever make_plan accepts), and its bounds with the
+// estimate of every plan.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 namespace trainyard {
 namespace {
 
-// What a user named; empty: nothing.
+// What a user has named; an empty list leaves the key free.
 struct Named {
   std::vector<int> layers;  // of each stage or chunk
   std::vector<RecomputeChoice> recomputes;
@@ -30,7 +30,7 @@ struct Named {
   std::function<bool(const Plan&)> runs = {};  // what the stack's limits leave; empty: all
 };
 
-// Calls `visit` with every plan that make_plan takes, for all values of every key in question.
+// Calls `visit` with every plan that make_plan accepts, over all values of every key.
 class EveryPlan {
  public:
   EveryPlan(const Job& job, const Named& named, std::function<void(const Plan&)> visit)
@@ -65,9 +65,9 @@ class EveryPlan {
   }
 
   void steps() {
-    // Chunks of a single stage are no pipeline: the search names layers of stages.
+    // Chunks of a single stage are no pipeline, so here the search names layers of stages.
     if (request_.pipeline_parallel == 1 && request_.layers_per_stage.size() > 1) return;
-    // 1F1B is the best of one stage.
+    // 1F1B is the best schedule of a single stage.
     const bool has_best = has(named_.schedules, "1f1b");
     const int most = request_.pipeline_parallel > 1 ? 4 : (has_best ? 1 : job_.model.layers + 2);
     int chunks = 1;
@@ -100,8 +100,8 @@ class EveryPlan {
     }
   }
 
-  // Those that are named; else those of the stack, with pp before dp where experts have as many
-  // replicas as the rest, and a dense network experts of t ranks.
+  // The named orders of the ranks, or those of the stack: pp before dp only where experts have as
+  // many replicas as the rest; a dense network counts as experts of t ranks.
   std::vector<std::string> rank_orders() const {
     if (!named_.rank_orders.empty()) return named_.rank_orders;
     const PlanRequest& r = request_;
@@ -128,13 +128,14 @@ class EveryPlan {
     return sizes;
   }
 
-  // What a stack may have instead of recomputation: under ZeRO-3, without a pipeline.
+  // Activations on the host, which a stack may use instead of recomputation: under ZeRO-3, without
+  // a pipeline.
   bool instead_of_recompute(const OffloadChoice& choice, int stage) const {
     return job_.training.stack.offloads_activations && named_.offloads.empty() && stage == 3 &&
            choice.name == "activations" && request_.pipeline_parallel == 1;
   }
 
-  // Those that are named, else what the stack can under this ZeRO stage.
+  // The named offloads, or else those that the stack can do under this ZeRO stage.
   bool may_offload(const OffloadChoice& choice, int stage) const {
     if (!named_.offloads.empty()) return has(named_.offloads, choice.name);
     if (instead_of_recompute(choice, stage)) return true;
@@ -151,7 +152,7 @@ class EveryPlan {
     request_.offload = {};
   }
 
-  // Those of the stack where none is named.
+  // The named ZeRO stages, or else those of the stack.
   bool may_shard(int stage) const {
     if (!named_.zero_stages.empty()) return named_.zero_stages.has(stage);
     const Stack& stack = job_.training.stack;
@@ -227,7 +228,7 @@ class EveryPlan {
   PlanRequest request_;
 };
 
-// The lowest objective of all plans that fit, and the lowest memory of all.
+// The lowest objective of all plans that fit, and the lowest memory of all plans.
 struct Lowest {
   double objective = std::numeric_limits<double>::infinity();
   double fullness = std::numeric_limits<double>::infinity();  // of every plan
@@ -268,8 +269,8 @@ void expect_the_same(const PreparedJob& job, Objective objective, int scenario, 
   if (found.plans.empty()) {
     ASSERT_EQ(found.closest.at(0).estimate.fullness, expected.fullness) << "scenario " << scenario;
   } else {
-    // Where traffic hides what is repeated, plans with more and with less of it take as long, but
-    // for the last bits of a sum: the search prices one of them.
+    // Where traffic hides recomputation, plans with more and with less of it take the same time up
+    // to the last bits of a sum, and the search prices one of them.
     ASSERT_DOUBLE_EQ(objective_value(objective, found.plans[0].estimate), expected.objective)
         << "scenario " << scenario;
   }
@@ -347,7 +348,7 @@ TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsUnderNamedRecomputation) {
   }
 }
 
-// Where 1F1B may not be had, schedules of a single stage keep more or fewer micro-batches.
+// Without 1F1B, the schedules of a single stage differ in how many micro-batches they keep.
 TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsUnderNamedSchedules) {
   const std::vector<std::vector<std::string>> names = {
       {"gpipe", "zb-h1"}, {"zb-h1", "zb-h2"}, {"interleaved-1f1b", "zb-v"}, {"gpipe", "zb-v"}};
@@ -360,7 +361,7 @@ TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsUnderNamedSchedules) {
   }
 }
 
-// What a share of the states of a whole node's ranks takes: enough for some plans only.
+// A share of the memory that the states of a whole node's ranks need: enough for some plans only.
 std::optional<Bytes> part_of_states(const Job& job, int i) {
   constexpr std::array kShares = {0.02, 0.2, 1.0};
   if (i % 4 == 3) return std::nullopt;
@@ -368,8 +369,8 @@ std::optional<Bytes> part_of_states(const Job& job, int i) {
   return Bytes(kShares[static_cast<std::size_t>(i % 4)] * kBytes * prepare(job).parameters);
 }
 
-// Links to the host from slow to fast, so that copies outlast passes or hide behind them; hosts of
-// little memory and of much.
+// Links to the host from slow to fast, so that copies show or hide; hosts with little and much
+// memory.
 void expect_the_same_with_offload(int scenarios) {
   constexpr Objective kObjectives[] = {Objective::step_time, Objective::energy, Objective::memory};
   RandomJobs drawn(14);
@@ -392,7 +393,7 @@ TEST(ExhaustiveSearch, DISABLED_FindsWhatBranchAndBoundFindsWithOffloadInThreeHu
   expect_the_same_with_offload(300);
 }
 
-// What one stage repeats and another does not says nothing of plans that repeat nothing.
+// What one stage recomputes and another does not implies nothing for plans that recompute nothing.
 TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsWithOffloadUnderNamedRecomputation) {
   const Recompute none, all{RecomputeMode::full, 0};
   RandomJobs drawn(17);
@@ -406,7 +407,7 @@ TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsWithOffloadUnderNamedRecomput
   }
 }
 
-// Nothing named: what lies on the hosts is the stack's.
+// Nothing is named, so the stack decides what lies on the hosts.
 TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsWhereTheStackOffloads) {
   RandomJobs drawn(16);
   for (int i = 0; i < random_cases(12); ++i) {
@@ -420,8 +421,8 @@ TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsWhereTheStackOffloads) {
   }
 }
 
-// ZeRO stages under a pipeline, and numbers of repeated layers, that software does not run; some of
-// them would be faster.
+// ZeRO stages under a pipeline and numbers of recomputed layers that the stack does not run; some
+// would be faster.
 TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsOfWhatTheStackOffers) {
   constexpr Objective kObjectives[] = {Objective::step_time, Objective::step_time,
                                        Objective::memory};
@@ -467,7 +468,7 @@ TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsWithinTheLimitsOfTheStack) {
   EXPECT_GT(slower, 0);
 }
 
-// Many tokens of few parameters: it is the stages that ought to be near each other.
+// Many tokens and few parameters, so that placing the stages close together matters most.
 void send_more_than_reduce(Job& job) {
   job.model.hidden_size = 256;
   job.model.ffn_size = 768;
@@ -477,7 +478,7 @@ void send_more_than_reduce(Job& job) {
   job.cluster.device.memory = Bytes(80e9);
 }
 
-// Activations fill what the device has, so that something has to be done about them.
+// Activations fill the memory of the device, so recomputation or offloading is needed.
 TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsWhereTheStackOffloadsInsteadOfRecomputing) {
   RandomJobs drawn(21);
   int offloaded = 0;
@@ -499,7 +500,7 @@ TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsWhereTheStackOffloadsInsteadO
   EXPECT_GT(offloaded, 0);
 }
 
-// Leaves of one or two nodes and slow links above them, so that it matters where ranks lie.
+// Leaves of one or two nodes with slow links above them: the placement of ranks matters.
 Job with_placements(Job job, int i) {
   const auto pick = [i](std::vector<double> values) {
     return values[static_cast<std::size_t>(i / 3) % values.size()];
@@ -547,7 +548,7 @@ TEST(ExhaustiveSearch, DISABLED_FindsWhatBranchAndBoundFindsOfOrdersAndGroupsInT
   expect_the_same_of_placements(300);
 }
 
-// Those whose layers lie elsewhere, too.
+// Named orders of the ranks, including those that place the layers elsewhere.
 TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsOfNamedOrders) {
   RandomJobs drawn(19);
   for (int i = 0; i < random_cases(12); ++i) {
@@ -559,8 +560,7 @@ TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsOfNamedOrders) {
   }
 }
 
-// Stages of three ranks on nodes of four, of which the first lies in one node and the second in
-// two.
+// Stages of three ranks on nodes of four: the first lies in one node, the second in two.
 TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsOfStagesThatLieInUnlikeWays) {
   RandomJobs drawn(23);
   for (int i = 0; i < random_cases(6); ++i) {
@@ -574,7 +574,7 @@ TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsOfStagesThatLieInUnlikeWays) 
   }
 }
 
-// Where no backward pass is split, bounds know more of a pipeline.
+// Where no backward pass is split, bounds know more about a pipeline.
 void expect_the_same_of_whole_backward_passes(int scenarios) {
   constexpr Objective kObjectives[] = {Objective::step_time, Objective::energy, Objective::cost};
   RandomJobs drawn(15);

@@ -1,4 +1,4 @@
-// What layers, recomputation and order of a plan's own can gain on the plans of a search.
+// What a plan's own layers, recomputation and pass order can gain on the plans of a search.
 #include "planner/improvement.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ SearchOptions with_named_schedules() {
   return options;
 }
 
-// The rows of a table as large as the layers: the last stage has the head as well.
+// The vocabulary is so large that the last stage, which has the head, is the longest.
 Job large_vocabulary_job() {
   Job job = llama_8b_job(1);
   job.model.vocabulary = 250'000;
@@ -51,7 +51,7 @@ TEST(Improvement, TakesLayersFromTheStageWithALargeHead) {
   EXPECT_GE(found->candidate.estimate.step_time, found->bound);
 }
 
-// Every count of layers on three stages is the other road.
+// Second computation: every number of layers on three stages.
 TEST(Improvement, IsTheBestOfAllSplitsOfThreeStages) {
   Job raw = large_vocabulary_job();
   raw.model.layers = 12;
@@ -72,12 +72,13 @@ TEST(Improvement, IsTheBestOfAllSplitsOfThreeStages) {
       if (other.estimate.feasible) best = std::min(best, other.estimate.step_time);
     }
   }
-  // The formula that the allocation minimises is 1.4 % off at most (handbook §8).
+  // The formula that the allocation minimises is at most 1.4 % off (handbook §8).
   EXPECT_LE(found->candidate.estimate.step_time, best * 1.014);
   EXPECT_LE(found->bound, best);
 }
 
-// What is listed has no pipeline; even layers make the pipeline slower than that, others faster.
+// The listed plan has no pipeline. With even layers the pipeline is slower than it, with others
+// faster.
 TEST(Improvement, DealsPlansThatAreNotListed) {
   Job raw = large_vocabulary_job();
   raw.cluster.intra.bandwidth = 700.0_GBps;
@@ -98,7 +99,8 @@ TEST(Improvement, DealsPlansThatAreNotListed) {
   EXPECT_GE(found->candidate.estimate.step_time, found->bound);
 }
 
-// Every pipeline whose bound is below the best plan, once for each ZeRO stage: of few devices all.
+// The search keeps every pipeline whose bound is below the best plan, one per ZeRO stage; with few
+// devices, all.
 TEST(Search, KeepsPipelinesWhoseLayersMayBeDealtOtherwise) {
   Job raw = large_vocabulary_job();
   raw.cluster.devices_per_node = raw.cluster.nvlink_domain = 3;
@@ -123,8 +125,8 @@ TEST(Search, KeepsPipelinesWhoseLayersMayBeDealtOtherwise) {
   }
 }
 
-// The first stage keeps the activations of p micro-batches, the last of one: only the first stages
-// must recompute.
+// The first stage keeps the activations of p micro-batches, the last of one, so only the first
+// stages must recompute.
 TEST(Improvement, RecomputesOnlyWhereTheMemoryAsksForIt) {
   Job raw = llama_8b_job(1);
   const PlanRequest none{.pipeline_parallel = 8};
@@ -146,7 +148,8 @@ TEST(Improvement, RecomputesOnlyWhereTheMemoryAsksForIt) {
   EXPECT_LT(found->candidate.estimate.step_time, everywhere.estimate.step_time);
 }
 
-// Megatron-Core repeats as many layers of every chunk, torchtitan all or none: no stage its own.
+// Megatron-Core recomputes the same number of layers in every chunk, torchtitan all or none, so no
+// stage has its own recomputation.
 TEST(Improvement, GivesNoStageItsOwnRecomputationWhereTheStackCannot) {
   for (const auto partial : {PartialRecompute::by_chunk, PartialRecompute::none}) {
     Job raw = llama_8b_job(1);
@@ -175,7 +178,7 @@ TEST(Improvement, MakesAPlanFitThatMissedTheMemory) {
   EXPECT_TRUE(found->candidate.estimate.feasible);
 }
 
-// What is shorter but less certain loses where plans are valued by the high end of their interval.
+// If plans are valued by the high end of their interval, a faster but less certain plan loses.
 TEST(Improvement, IsValuedAsTheSearchIs) {
   const PreparedJob job = prepare(large_vocabulary_job());
   const Candidate even = candidate(job, {.tensor_parallel = 2, .pipeline_parallel = 4});
@@ -195,9 +198,9 @@ bool same_plan(const Plan& a, const Plan& b) {
          a.recompute_per_stage == b.recompute_per_stage;
 }
 
-// Nothing makes one of its stages longer than the others: even layers are the best, and what is
-// left to try is an order and what the memory makes other schedules repeat. The search has priced
-// every schedule with even layers and one recomputation: of what does not fit so, layers may move.
+// No stage is longer than the others, so even layers are best. What is left to try is a pass order,
+// and what memory makes other schedules recompute. The search has priced every schedule with even
+// layers and one recomputation; for those that do not fit, layers may move.
 TEST(Improvement, PricesNoPlanTwice) {
   Job raw = llama_8b_job(1);
   raw.model.vocabulary = 8;
@@ -217,7 +220,8 @@ TEST(Improvement, PricesNoPlanTwice) {
   EXPECT_FALSE(found->layers);
 }
 
-// The sixth of the list is changed although five stand before it, all of one split.
+// The sixth plan of the list is improved although five stand before it, because those are all of
+// one split.
 TEST(Improvement, LooksAtTheFirstPlanOfEachSplit) {
   const PreparedJob job = prepare(large_vocabulary_job());
   const Candidate four = candidate(job, {.tensor_parallel = 2, .pipeline_parallel = 4});
@@ -278,7 +282,7 @@ TEST(Improvement, KeepsTheBestSoFarWhenInterrupted) {
   EXPECT_EQ(priced, 1);
 }
 
-// Tensor groups over two nodes, where they could stay inside one.
+// Tensor groups span two nodes, although they could stay inside one.
 TEST(Improvement, FindsTheFastestOrderOfTheRanks) {
   const PreparedJob job = prepare(llama_8b_job(2));
   PlanRequest request{.tensor_parallel = 4, .pipeline_parallel = 2, .rank_order = "dp-pp-cp-ep-tp"};
@@ -303,7 +307,7 @@ TEST(Improvement, FindsTheFastestOrderOfTheRanks) {
   EXPECT_LE(found->bound, best);
 }
 
-// A list of all groups is the other road.
+// Second computation: a list of all sharding groups.
 TEST(Improvement, FindsTheFastestShardingGroup) {
   for (const int nodes : {2, 16}) {
     Job question = llama_8b_job(nodes);
@@ -343,8 +347,8 @@ TEST(Improvement, FindsAnOrderWhereTheStackRunsOne) {
   EXPECT_TRUE(!without || !without->order);
 }
 
-// Tensor groups over two nodes: another order gains more than other layers do; but it is none of
-// the stack's.
+// Tensor groups span two nodes. Another order of the ranks would gain more than other layers do,
+// but the stack does not have it.
 TEST(Improvement, PrefersWhatTheStackCanRun) {
   Job raw = large_vocabulary_job();
   raw.cluster.nodes = 2;

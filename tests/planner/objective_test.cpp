@@ -1,4 +1,4 @@
-// What a search minimises beside the step time, fronts of two objectives, second opinions, and what
+// What a search minimises other than step time, fronts of two objectives, second opinions, and what
 // more of a resource is worth.
 #include "planner/objective.h"
 
@@ -22,8 +22,8 @@
 namespace trainyard {
 namespace {
 
-// All plans of a job that fit: of a search that is told that none does, so that nothing is left out
-// for being slow.
+// All plans of a job that fit. The search is told that none fits, so that it prunes none for being
+// slow.
 std::vector<Candidate> all_plans(const PreparedJob& job) {
   std::vector<Candidate> all;
   search(job, {.threads = 1}, [&](const Plan& plan, Estimate& out) {
@@ -47,8 +47,8 @@ TEST(RobustStepTime, IsTheHighEndAndTheShareOfTimeThatAStragglerTakes) {
   plan.data_parallel = 100;
   Reliability reliability;
   EXPECT_EQ(robust_step_time(reliability, plan, estimate), Seconds(12));
-  // 100 devices, one straggler a device in 1,000 h, found after 1 h: a tenth of the time; at speed
-  // 0.8 its 6 s of kernels take a quarter longer: 12 + 0.1 · 6 · 0.25.
+  // 100 devices, each a straggler once in 1,000 h and found after 1 h: a tenth of the time. At
+  // speed 0.8, 6 s of kernels take a quarter longer: 12 + 0.1·6·0.25.
   reliability.stragglers = Stragglers{.mtbf = 1000 * kHour, .speed = 0.8, .detection = kHour};
   EXPECT_NEAR(robust_step_time(reliability, plan, estimate).value(), 12.15, 1e-12);
 }
@@ -75,8 +75,8 @@ TEST(Search, MinimisesGoodputAndTheRobustStepAsAListOfAllPlansDoes) {
   }
 }
 
-// A link to the host that nobody names (TPUs) is no link of 0 B/s, of which no plan would ever get
-// anywhere: the fastest plan has the best goodput as long as checkpoints take seconds.
+// A host link that is not named (TPUs) does not count as 0 B/s, with which no plan would ever
+// progress. While checkpoints take seconds, the fastest plan has the best goodput.
 TEST(Search, RanksByGoodputWhereTheLinkToTheHostIsUnknown) {
   Job raw = small_dense_job();
   raw.cluster.device.host_bandwidth = BytesPerSecond(0);
@@ -189,7 +189,7 @@ TEST(Confirm, LeavesPlansBeyondTheFirstAlone) {
   EXPECT_FALSE(plans[1].confirmation);
 }
 
-// The first of them plays so long that the user gives up.
+// The first plan plays for so long that the user gives up.
 TEST(Confirm, LeavesWhatWasNotReachedBehind) {
   std::vector<Candidate> plans = {lasting(1.0, 1), lasting(1.01, 2), lasting(1.02, 4)};
   const PreparedJob job = prepare(small_dense_job());
@@ -205,7 +205,7 @@ TEST(Confirm, LeavesWhatWasNotReachedBehind) {
   EXPECT_FALSE(plans[2].confirmation);
 }
 
-// One search for all resources must find what a search from nothing finds for each.
+// One search for all resources must find, for each, what a search from scratch finds.
 TEST(MarginalValues, AreThoseOfAWholeSearchOnTheBetterJob) {
   const Job job = llama_8b_job(1);
   const PreparedJob prepared = prepare(job);
@@ -247,8 +247,8 @@ TEST(MarginalValues, HaveTheLinkToTheHostsWhereThePlanUsesIt) {
   EXPECT_GT(values[5].gained, 0);
 }
 
-// The update of an optimizer on the hosts reads and writes their memory, whatever the link takes:
-// with a link of 1 PB/s and memory of 20 GB/s most of the step is that.
+// The update on the hosts reads and writes their memory, whatever the link's speed. With a link of
+// 1 PB/s and memory of 20 GB/s it is most of the step.
 TEST(MarginalValues, HaveTheMemoryOfTheHostsWhereThePlanUpdatesThere) {
   Job job = llama_8b_job(1);
   job.cluster.device.host_bandwidth = BytesPerSecond(1e15);
@@ -264,15 +264,16 @@ TEST(MarginalValues, HaveTheMemoryOfTheHostsWhereThePlanUpdatesThere) {
   const PreparedJob more = prepare(job);
   const Candidate best = search(more, options, analytic_evaluator(more)).plans.at(0);
   EXPECT_NEAR(values[6].gained, 1 - best.estimate.step_time / winner.estimate.step_time, 1e-12);
-  // Of 1 % more memory, what the update is of the step: over such a link nothing else shows.
+  // The gain from 1 % more memory bandwidth is the update's share of the step; with such a link
+  // nothing else shows.
   const double share = winner.estimate.breakdown.offload / winner.estimate.step_time;
   EXPECT_GT(share, 0.2);
   EXPECT_NEAR(values[6].gained, share * (1 - 1 / 1.01), 1e-4);
   EXPECT_NEAR(values[5].gained, 0, 1e-6);
 }
 
-// An optimizer on drives of 1 GB/s is updated at their pace: of 1 % more, what the update is of the
-// step.
+// An optimizer on drives of 1 GB/s is updated at their speed, so the gain from 1 % more is the
+// update's share of the step.
 TEST(MarginalValues, HaveTheDrivesWhereThePlanUpdatesThere) {
   Job job = llama_8b_job(1);
   job.cluster.device.host_bandwidth = BytesPerSecond(1e15);
@@ -301,7 +302,7 @@ TEST(WaysOut, FitAndAreTheCheapestFirst) {
   options.space.micro_batch = {1};
   const PreparedJob ample = prepare(job);
   const SearchResult least = search(ample, options, analytic_evaluator(ample));
-  // Just too little for the smallest of these plans.
+  // Just too little memory for the smallest of these plans.
   job.cluster.device.memory = least.plans.at(0).estimate.peak_memory * 0.999;
   const PreparedJob prepared = prepare(job);
   options.objective = Objective::step_time;
@@ -315,8 +316,8 @@ TEST(WaysOut, FitAndAreTheCheapestFirst) {
   }
 }
 
-// 88 devices share a batch of 64 only where 11 of them are something else than replicas, and 32
-// layers are no multiple of 11. Against a search on every smaller number of nodes, one by one.
+// 88 devices share a batch of 64 only if 11 of them are something other than replicas, and 32
+// layers are no multiple of 11. Compared with a search on every smaller number of nodes.
 TEST(FewerNodes, AreTheFastestOfAllAndSaidOnlyWhereTheyAreFaster) {
   Job job = llama_8b_job(11);
   job.training.global_batch = 64;
@@ -342,8 +343,8 @@ TEST(FewerNodes, AreTheFastestOfAllAndSaidOnlyWhereTheyAreFaster) {
       fewer_nodes(job, {.objective = Objective::cost}, best_on(8), analytic_evaluator).has_value());
 }
 
-// Eight replicas do not fit. The best of all plans has the micro-batch that is named: who frees the
-// degrees alone finds it, and who frees all keys finds no other.
+// Eight replicas do not fit. The best of all plans has the named micro-batch, so freeing only the
+// degrees finds it, and freeing all keys finds no other.
 TEST(WaysOut, ShowEachPlanOnceUnderTheNarrowestWay) {
   Job job = small_dense_job();
   SearchOptions replicas{.objective = Objective::memory, .top = 1};
@@ -366,7 +367,7 @@ TEST(WaysOut, ShowEachPlanOnceUnderTheNarrowestWay) {
             ways.end());
 }
 
-// Three of four layers on one of two stages need more than two and two.
+// Three of four layers on one of two stages need more memory than two and two.
 TEST(WaysOut, AreOtherLayersThanTheOnesThatWereFixed) {
   Job job = small_dense_job();
   SearchOptions options{.objective = Objective::memory};
@@ -385,7 +386,7 @@ TEST(WaysOut, AreOtherLayersThanTheOnesThatWereFixed) {
   EXPECT_TRUE(freed->candidate.estimate.feasible);
 }
 
-// A single node whose fabric is not known: nothing says what would connect it to another one.
+// A single node whose fabric is unknown: nothing says how it would be connected to another node.
 TEST(WaysOut, AreMoreNodesOnlyWhereAFabricConnectsThem) {
   for (const bool known : {true, false}) {
     Job job = small_dense_job();

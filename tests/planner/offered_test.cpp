@@ -1,4 +1,4 @@
-// What a stack runs decides which plans a search has, unless they are asked for by name.
+// The plans of a search are those that the stack runs, unless others are asked for by name.
 #include "planner/offered.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ SearchResult found(const Job& job, const SearchOptions& options) {
   return search(prepared, options, analytic_evaluator(prepared));
 }
 
-// Whether some plan of the space has this.
+// Whether some plan of the space satisfies `has`.
 template <typename Has>
 bool any_plan(const Job& job, SearchOptions options, const Has& has) {
   options.top = 2000;
@@ -71,7 +71,7 @@ TEST(Offered, HasTensorParallelismWithSequenceParallelismAsTheStackHas) {
   EXPECT_TRUE(any_plan(job, named, has(true)));
 }
 
-// Megatron-Core runs ZeRO-3 without a pipeline: where that fits, a named stage has none.
+// Megatron-Core runs ZeRO-3 only without a pipeline. So where that fits, a named ZeRO-3 has none.
 TEST(Offered, KeepsToDegreesThatANamedZeroStageRunsWith) {
   Job job = small_dense_job();
   job.training.stack.pipeline_zero_stages = {0, 1};
@@ -82,14 +82,15 @@ TEST(Offered, KeepsToDegreesThatANamedZeroStageRunsWith) {
   named.space.pipeline_parallel = {4};
   EXPECT_TRUE(any_plan(job, named, staged));
   named.space.pipeline_parallel.clear();
-  // Two replicas, and a batch of two: nothing but a pipeline is left of eight devices.
+  // Two replicas and a batch of two: with eight devices only a pipeline is left.
   named.space.tensor_parallel = {1};
   named.space.context_parallel = {1};
   named.space.data_parallel = {2};
   EXPECT_TRUE(any_plan(job, named, staged));
 }
 
-// megatron/core/parallel_state.py: with pp before dp the replicas of experts are those of the rest.
+// megatron/core/parallel_state.py: with pp before dp, experts must have as many replicas as the
+// rest.
 TEST(Offered, HasAnOrderOfMegatronCoreWhereExpertsLeaveAsManyReplicas) {
   Job job = small_moe_job();
   job.training.stack.schedules = {"1f1b"};

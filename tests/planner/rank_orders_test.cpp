@@ -41,7 +41,7 @@ TEST(RankOrders, AreAllThatThereAre) {
   EXPECT_FALSE(std::binary_search(all.begin(), all.end(), plan.rank_order));
 }
 
-// Expert tensor ranks lie in the place of tp, expert replicas in that of dp.
+// Expert tensor ranks take the place of tp, expert replicas that of dp.
 TEST(RankOrders, KnowTheRanksOfExperts) {
   Plan plan;
   plan.context_parallel = 8;

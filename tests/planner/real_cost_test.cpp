@@ -1,4 +1,4 @@
-// The search, its bound and the rule of thumb with the analytic estimate as evaluator.
+// The search, its bound and the rule of thumb, with the analytic estimate as evaluator.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -13,8 +13,8 @@
 namespace trainyard {
 namespace {
 
-// An order of the stack and, where it can, a group of sharding that lies in a node; of
-// job_with_places.
+// Gives a plan of job_with_places an order of the stack and, where it can have one, a sharding
+// group inside a node.
 void place(const Job& job, PlanRequest& request, int order, int grouped) {
   const Stack& stack = job.training.stack;
   const bool dense = job.model.experts == 0;
@@ -99,7 +99,7 @@ TEST(Planner, IsNeverBeatenByARandomLegalPlanOfAMixtureOfExperts) {
   expect_never_beaten(mixture_job(8));
 }
 
-// What the bound promises: no plan is better.
+// The bound promises that no plan is better.
 void expect_admissible(const Job& raw) {
   const PreparedJob job = prepare(raw);
   const ParameterShares shares = parameter_shares(job);
@@ -122,7 +122,7 @@ TEST(ObjectiveBound, IsAdmissibleWithoutACopyOfTheWeights) {
   expect_admissible(job);
 }
 
-// Rajbhandari 2020 with fp32 gradients: 2 + 4 + 12 bytes a parameter, over eight devices.
+// Rajbhandari 2020 with fp32 gradients: 2 + 4 + 12 bytes per parameter, over eight devices.
 TEST(ObjectiveBound, OfMemoryIsTheZeroFormula) {
   const PreparedJob job = prepare(llama_8b_job(1));
   EXPECT_NEAR(objective_bound(job, parameter_shares(job), Objective::memory, Offload{}),
@@ -159,7 +159,7 @@ TEST(RuleOfThumb, GivesTheLastThatItTriedWhenNoneFits) {
   EXPECT_FALSE(candidate->estimate.feasible);
 }
 
-// 24 sequences for 16 replicas: what is refused is the batch.
+// 16 replicas cannot share 24 sequences, so the batch is refused.
 TEST(DataParallelOnly, SaysWhatIsRefused) {
   Job raw = llama_8b_job(2);
   raw.training.global_batch = 24;
@@ -171,7 +171,7 @@ TEST(DataParallelOnly, SaysWhatIsRefused) {
       << found.error().message;
 }
 
-// What people know as plain holds every expert on every device.
+// Plain data parallelism, as people understand it, holds every expert on every device.
 TEST(DataParallelOnly, ShardsNoExperts) {
   const PreparedJob job = prepare(small_moe_job());
   const auto found = data_parallel_only(job, 0, {}, analytic_evaluator(job));

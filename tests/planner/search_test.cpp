@@ -13,8 +13,8 @@
 namespace trainyard {
 namespace {
 
-// The other road: every number from 1 to 8 for every degree, every schedule, whatever make_plan
-// takes. Knows nothing of divisors, equivalent plans or the order of a search.
+// Second computation: every number from 1 to 8 for every degree, every schedule, whatever make_plan
+// accepts. It knows nothing of divisors, equivalent plans or the order of a search.
 struct BruteForce {
   explicit BruteForce(const Job& j) : job(j) { tensor(); }
 
@@ -123,7 +123,7 @@ TEST(Search, DoesNotDependOnTheNumberOfThreads) {
   }
 }
 
-// `"recompute": "auto"` is the other road to the fewest layers that fit.
+// Second computation of the fewest layers that fit: `"recompute": "auto"`.
 TEST(Search, RepeatsAsFewLayersAsFit) {
   Job raw = llama_8b_job(1);
   PlanRequest request{.tensor_parallel = 8, .micro_batch = 4};
@@ -200,8 +200,8 @@ TEST(Search, OrdersEqualPlansByMemoryThenByThePlan) {
   }
 }
 
-// A stack that shards over any part of the replicas: ZeRO-1 of eight over all, four and two. Listed
-// is the best of them alone; where the section names sizes, each is listed.
+// A stack that shards over any part of the replicas: ZeRO-1 of eight over all, four and two. Only
+// the best of them is listed; if the section names sizes, each is listed.
 TEST(Search, ListsOneShardingGroupOfEachPlan) {
   Job job = small_dense_job();
   job.training.stack.grouped_sharding = {1, 2, 3};
@@ -238,7 +238,8 @@ TEST(Search, ReturnsTheTopPlansInOrder) {
 
 TEST(Search, CountsWhatItDid) {
   SearchOptions options;
-  // Without full: as few layers as fit, the rest pruned.
+  // Without full recomputation, of which a search would try as few layers as fit and prune the
+  // rest.
   options.space.recompute = {{}, {{RecomputeMode::selective, 0}, {}}};
   const SearchResult result = search_arbitrarily(small_dense_job(), options);
   EXPECT_EQ(result.considered, result.space_size);
@@ -249,7 +250,7 @@ TEST(Search, CountsWhatItDid) {
 
 TEST(Search, PrunesWhatCannotFitByItsStates) {
   Job job = small_dense_job();
-  // 18 B a parameter: unsharded states need more than half of the device.
+  // 18 B per parameter: unsharded states take more than half of the device.
   job.cluster.device.memory = Bytes(1.5 * 18 / 2 * prepare(job).parameters);
   const SearchResult result = search_arbitrarily(job, {});
   EXPECT_GT(result.pruned, 0);
@@ -324,13 +325,14 @@ TEST(Search, HasTheRuleOfThumbAtLeastWhereItWasStopped) {
   ASSERT_FALSE(result.plans.empty());
   const Seconds found = result.plans.front().estimate.step_time;
   EXPECT_LE(found, known->estimate.step_time);
-  // The gap reaches down to what a whole search finds.
+  // The gap reaches down to what a complete search finds.
   const Seconds best = search(job, {}, evaluate).plans.at(0).estimate.step_time;
   ASSERT_LT(best, found);
   EXPECT_LE(found * (1 - result.gap), best);
 }
 
-// Interrupted after all degrees were listed, by the first plan that is priced; nothing else fits.
+// The search is interrupted by the first plan that is priced, after all degrees were listed;
+// nothing else fits.
 TEST(Search, GapOfTheRuleOfThumbReachesDownToTheBestPlan) {
   const PreparedJob job = prepare(small_moe_job());
   const Evaluator evaluate = analytic_evaluator(job);

@@ -213,7 +213,7 @@ TEST(Contention, BetweenAMessageAndARingOverAllNicsIsFair) {
       group_seconds(graph, cluster, make_topology(cluster), NetworkGrain::collective);
   const double share = kNic / 1.125;
   const double ring = 28 * cluster.intra.latency.value() + 2 * kAlpha;
-  const double before = ring - kAlpha;  // bytes sent in the latency, when the message is alone
+  const double before = ring - kAlpha;  // time in which the message is alone
   EXPECT_NEAR(taken[1], ring + (1e9 - before * kNic) / share, 1e-8);
 }
 

@@ -1,5 +1,5 @@
-// The bounds of nodes against each other and against what they stand for: a floor is never above
-// the bound of its node, and what a node must hold never falls with the micro-batch.
+// Compares the bounds of nodes with each other and with the plans they bound: a floor is never
+// above the bound of its node, and the memory that a node needs never falls with the micro-batch.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -52,7 +52,8 @@ void each_node(const PreparedJob& job, const std::function<void(const VisitedNod
   each_node(job, enumerate(job, {}), visit);
 }
 
-// Overlap of every kind in turn: what hides an exchange is what could make a floor too high.
+// Every combination of overlaps in turn, because what hides an exchange could make a floor too
+// high.
 Job with_overlap(Job job, int kinds) {
   Stack& stack = job.training.stack;
   stack.overlap.tensor_parallel = (kinds & 1) != 0;
@@ -64,7 +65,7 @@ Job with_overlap(Job job, int kinds) {
   return job;
 }
 
-// Every other one on oversubscribed leaves, where recursive collectives take longer.
+// Puts every other job on oversubscribed leaves, where recursive collectives take longer.
 Job on_narrow_leaves(Job job, int i) {
   if (i / 2 % 2 == 1) return job;
   job.cluster.inter.kind = i % 2 == 0 ? InterNodeKind::fat_tree : InterNodeKind::rail;
@@ -87,7 +88,7 @@ TEST(NodeFloors, AreNeverAboveTheBoundOfTheNode) {
   EXPECT_GT(nodes, 1000);
 }
 
-// All plans of a node, as make_plan takes them.
+// Calls `visit` with all plans of a node that make_plan accepts.
 void each_plan(const Job& job, const Enumeration& space, const VisitedNode& node,
                const std::function<void(const Plan&)>& visit) {
   PlanRequest request;
@@ -105,7 +106,7 @@ void each_plan(const Job& job, const Enumeration& space, const VisitedNode& node
   }
 }
 
-// Schedules that keep a backward pass whole: of these the bound knows how long stages wait.
+// Schedules with whole backward passes: for these the bound knows how long stages wait.
 TEST(NodeBounds, AreNeverAboveAPlanThatFits) {
   RandomJobs jobs(8);
   SearchSpace whole;
@@ -152,7 +153,7 @@ SearchSpace every_offload() {
   return space;
 }
 
-// What the search knows of one plan from its stages.
+// What the search knows about one plan from its stages.
 PlanBound bound_by_stages(const PreparedJob& job, const ParameterShares& shares, const Plan& plan) {
   const StageCosts costs = stage_costs(job, plan, plan_links(job, plan));
   StageBounds stages(job, costs);
@@ -198,7 +199,7 @@ TEST(StageBounds, AreNeverAboveAPlanWhateverLiesOnTheHosts) {
         const PlanBound bound = bound_by_stages(job, shares, plan);
         close += bound.step > 0.99 * priced.step_time ? 1 : 0;
         ASSERT_LE(bound.step, priced.step_time) << described(i, plan);
-        // All that computes but the optimizer.
+        // All compute except the optimizer.
         const Seconds computing = computing_time(plan, priced);
         ASSERT_LE(bound.busy, computing) << described(i, plan);
         ASSERT_GE(bound.busy * (1 + 1e-6), computing - priced.breakdown.optimizer)
@@ -211,8 +212,8 @@ TEST(StageBounds, AreNeverAboveAPlanWhateverLiesOnTheHosts) {
   EXPECT_GT(close, 1000);
 }
 
-// Networks of a tenth to a hundredth of their pace, beside which passes count for little, and as
-// fast as they are; with and without overlap of parameters' traffic.
+// Networks at full speed, a tenth and a hundredth of it, where passes count for little; with and
+// without overlap of the parameters' traffic.
 Job on_slow_network(Job job, int i) {
   constexpr std::array kPaces = {1.0, 0.1, 0.01};
   const double pace = kPaces[static_cast<std::size_t>(i % 3)];
@@ -274,9 +275,9 @@ TEST(TrafficFloors, AreNeverAboveAPlanWhereverItsRanksLie) {
   EXPECT_GT(elsewhere, 20);
 }
 
-// Why a search looks at what lies on the hosts only where it makes a plan fit, or repeats less. Not
-// to the last digit: a pass that copies lengthens hides more of the traffic of parameters, by which
-// zb-h2 with ZeRO-1 was 5e-6 faster with its activations on the hosts.
+// This is why a search considers offloading only where it makes a plan fit or avoids recomputation.
+// It holds only up to rounding: a pass that copies lengthen hides more of the parameters' traffic,
+// so zb-h2 with ZeRO-1 and activations on the hosts was 5e-6 faster.
 TEST(Offload, NeverMakesAPlanFaster) {
   RandomJobs jobs(10);
   const SearchSpace every = every_offload();
@@ -314,7 +315,7 @@ TEST(NodeFloors, KnowTheExchangeOfTheExperts) {
   EXPECT_GT(higher, 0);
 }
 
-// Why a micro-batch whose node cannot fit rules out the larger ones of the same degrees.
+// This is why a micro-batch whose node cannot fit rules out all larger ones of the same degrees.
 TEST(NodeMemory, NeverFallsWithTheMicroBatch) {
   RandomJobs jobs(7);
   for (int i = 0; i < 64; ++i) {
@@ -331,8 +332,8 @@ TEST(NodeMemory, NeverFallsWithTheMicroBatch) {
   }
 }
 
-// A search that is interrupted after so many plans. Its limit is for what follows: the longest time
-// that a stopped search takes to bound what it has not met.
+// A search that is interrupted after `plans` plans. Its time limit counts for what follows: the
+// longest time that a stopped search takes to bound what it has not visited.
 SearchResult stopped_after(const PreparedJob& job, std::int64_t plans) {
   std::atomic<bool> interrupted = false;
   std::int64_t priced = 0;
@@ -344,7 +345,7 @@ SearchResult stopped_after(const PreparedJob& job, std::int64_t plans) {
                 });
 }
 
-// What is dropped beyond the experts' capacity is not computed, though it counts as model FLOP.
+// Tokens beyond the experts' capacity are not computed, although they count as model FLOP.
 TEST(ObjectiveBound, KnowsThatDroppedTokensAreNotComputed) {
   Job raw = small_moe_job();
   raw.model.expert_ffn_size = 65536;
@@ -361,8 +362,8 @@ TEST(ObjectiveBound, KnowsThatDroppedTokensAreNotComputed) {
   EXPECT_LE(bound(0.05), step);
 }
 
-// Of the open frontier: never above the best plan of all, never below the least bound of any node
-// that may fit. Both are found apart from the search that stops.
+// The gap refers to the open frontier: its bound is never above the best plan of all, and never
+// below the lowest bound of any node that may fit. Both are found without the search that stops.
 TEST(Gap, IsThatOfTheOpenFrontier) {
   Job mixture = llama_8b_job(8);
   mixture.model.experts = 8;
@@ -390,7 +391,8 @@ TEST(Gap, IsThatOfTheOpenFrontier) {
   }
 }
 
-// What people take without a search: the first plans that are priced are seldom better.
+// The baselines are plans that people take without a search; the first plans that a search prices
+// are seldom better.
 TEST(StoppedSearch, IsNoWorseThanTheBaselines) {
   Job large = llama_8b_job(8);  // 70 billion parameters
   large.model.layers = 80;

@@ -1,4 +1,4 @@
-// The best plan of every size, and what follows from them, under costs that can be read off.
+// The best plan of every size, and what follows from them, with costs that can be computed by hand.
 #include "planner/findings/capacity.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kTokensPerSecondOfADevice = 1000;
 
-// Every plan fits and is as fast as its devices are many.
+// Every plan fits, and its speed is proportional to its devices.
 Evaluator by_devices(const PreparedJob& /*job*/) {
   return [](const Plan& plan, Estimate& out) {
     out.step_time = Seconds(1);
@@ -22,7 +22,7 @@ Evaluator by_devices(const PreparedJob& /*job*/) {
   };
 }
 
-// Fits where the network and the sequence are small enough.
+// Like by_devices, but a plan fits only if network and sequence are small enough.
 Evaluator by_size(const PreparedJob& prepared) {
   return [by_devices = by_devices(prepared), &job = prepared.job](const Plan& plan, Estimate& out) {
     by_devices(plan, out);
@@ -53,11 +53,11 @@ TEST(Capacity, FindsForEachSizeWhatASearchOfItAloneFinds) {
   one_node.cluster.nodes = 1;
   const PreparedJob alone = prepare(one_node);
   const SearchResult found = search(alone, {.top = 1}, analytic_evaluator(alone));
-  // Or less, by layers, recomputation and order of its own.
+  // Or faster, with its own layers, recomputation and pass order.
   EXPECT_LE(points[0].best->estimate.step_time, found.plans.at(0).estimate.step_time);
 }
 
-// A head as large as several layers: the last stage gives some of its own away.
+// The head is as large as several layers, so the last stage gives some of its layers away.
 TEST(Capacity, TakesWhatLayersOfEachStageGain) {
   Job job = llama_8b_job(1);
   job.model.vocabulary = 250'000;
@@ -72,7 +72,7 @@ TEST(Capacity, TakesWhatLayersOfEachStageGain) {
   EXPECT_FALSE(points[0].best->plan.layers_per_stage.empty());
 }
 
-// 16,000 tokens a second for a day: 16 devices need a day and what failures add, 8 need two.
+// 16,000 tokens per second for a day: 16 devices need a day plus what failures add, 8 need two.
 TEST(Capacity, NamesTheFewestDevicesThatAreInTime) {
   Job job = small_dense_job();
   job.training.tokens = 16 * kTokensPerSecondOfADevice * 86400;
@@ -109,7 +109,7 @@ TEST(Capacity, NamesTheLargestNetworkAndTheLongestSequenceThatFit) {
   EXPECT_EQ(longest->job.model.layers, 4);
 }
 
-// Every token of a sequence is worth as much as its layers and the sequence are long.
+// The work per token is proportional to the number of layers and to the length of the sequence.
 Evaluator by_work(const PreparedJob& prepared) {
   return [&job = prepared.job](const Plan& plan, Estimate& out) {
     const auto length = static_cast<double>(job.training.sequence_length);
@@ -120,8 +120,8 @@ Evaluator by_work(const PreparedJob& prepared) {
   };
 }
 
-// 4 devices take 4 · 1,000 / (layers · length) tokens a second; 1,000 tokens of 4 layers and 512 a
-// token take 512 s, twice as long of twice the length or layers.
+// 4 devices process 4·1,000/(layers·length) tokens per second. 1,000 tokens with 4 layers and
+// length 512 take 512 s, and twice as long with twice the length or layers.
 TEST(Capacity, TakesThoseOnlyThatAreInTime) {
   Job job = small_dense_job();
   job.cluster.nodes = 1;
@@ -152,7 +152,7 @@ TEST(Capacity, TakesThoseOnlyThatAreInTime) {
   EXPECT_EQ(longest_sequence(points, Wanted::fits)->job.training.sequence_length, 2048);
 }
 
-// The first plan that is priced stops its search: what it leaves open is the gap.
+// The first plan that is priced stops its search; what it leaves open is the gap.
 TEST(Capacity, SaysWhichSearchesWereStopped) {
   std::atomic<bool> interrupted = false;
   SearchOptions options{.threads = 1};
@@ -174,7 +174,7 @@ TEST(Capacity, SaysWhichSearchesWereStopped) {
   EXPECT_EQ(proved[0].gap, 0);
 }
 
-// A table of learned positions grows with the sequence; the network does not.
+// A table of learned positions grows with the sequence, but the network counts as the same.
 TEST(Capacity, TakesANetworkForAsLargeAtEveryLength) {
   Job job = small_dense_job();
   job.model.learned_positions = true;

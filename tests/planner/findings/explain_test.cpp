@@ -116,7 +116,7 @@ TEST(Limits, FindNoOverheadWhereThereIsNone) {
 
 TEST(HardwareRemedies, RankWhatTheStepDependsOn) {
   // A step of 11 s of arithmetic at 100 TFLOP/s and 5.5 s of traffic over 100 GB/s links: a tenth
-  // more saves a tenth of the new time, 1 s and 0.5 s.
+  // more of a resource saves 1/11 of its time, 1 s and 0.5 s.
   const Job job = small_dense_job();
   const JobEvaluator price = [](const PreparedJob& j) {
     return [&cluster = j.job.cluster](const Plan&, Estimate& out) {
@@ -137,9 +137,9 @@ TEST(HardwareRemedies, RankWhatTheStepDependsOn) {
 }
 
 TEST(HardwareRemedies, SaveATenthTogetherWhereEverythingIsARate) {
-  // Identity 4 of the handbook: all rates doubled and all fixed times halved halve the step. So the
-  // savings of one tenth each must add up to 1 − 1/1.1 of the step, to first order; capacity and
-  // overlaps make the parts interact, hence the loose tolerance.
+  // Identity 4 of the handbook: doubling all rates and halving all fixed times halves the step. So
+  // the savings from a tenth more of each must add up to 1 − 1/1.1 of the step, to first order.
+  // Memory capacity and overlap make the parts interact, hence the loose tolerance.
   const PreparedJob job = prepare(llama_8b_job(2));
   const auto plan = make_plan({.tensor_parallel = 4, .pipeline_parallel = 2}, job.job.model,
                               job.job.cluster, job.job.training);
@@ -170,8 +170,8 @@ TEST(PlanRemedies, AreLegalNeighboursTheFastestFirst) {
   EXPECT_EQ(remedies[0].saved, Seconds(4));
 }
 
-// A tenth more of the hosts' memory saves 1 − 1/1.1 of an update there, and nothing of what lies on
-// the devices.
+// A tenth more of the hosts' memory bandwidth saves 1 − 1/1.1 of an update there, and nothing of
+// what lies on the devices.
 TEST(HardwareRemedies, KnowTheMemoryOfTheHosts) {
   Job slow = llama_8b_job(1);
   slow.cluster.device.host_bandwidth = BytesPerSecond(1e15);
@@ -201,7 +201,8 @@ const Remedy* find_remedy(const std::vector<Remedy>& remedies, std::string_view 
   return found == remedies.end() ? nullptr : &*found;
 }
 
-// Only the first stage recomputes: every stage as it, none at all, and another number of stages.
+// Only the first stage recomputes. The remedies are: all stages recompute, none does, and another
+// number of stages.
 TEST(PlanRemedies, LeaveARecomputationOfEachStagesOwn) {
   const PreparedJob job = prepare(llama_8b_job(1));
   const auto candidate_of = [&job](const PlanRequest& request) {
@@ -270,7 +271,7 @@ TEST(PlanRemedies, PutWhatFitsBeforeWhatIsFast) {
   EXPECT_EQ(remedies[1].change, "zero_stage 3");  // of those that do not fit, the smallest
 }
 
-// From the first change to the last, evenly; whoever has had enough gets nothing.
+// Progress goes evenly from the first change to the last; a user who stops it gets nothing.
 TEST(Remedies, SayHowFarTheyAreAndEndWhenAsked) {
   const PreparedJob job = prepare(small_dense_job());
   const auto plan = make_plan({}, job.job.model, job.job.cluster, job.job.training);

@@ -1,4 +1,5 @@
-// What a change of the hardware reaches, on fabrics whose links have figures of their own.
+// Which parts of the cluster a change of the hardware reaches, on fabrics whose links have their
+// own figures.
 #include "planner/findings/hardware.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +17,7 @@ BytesPerSecond ring_rate(const Cluster& cluster) {
   return group_links(tiers_of(cluster), {1, cluster.devices()}).across;
 }
 
-// Links of 10 GB/s between switches are what a ring over 50 GB/s NICs waits for.
+// A ring over NICs of 50 GB/s is limited by links of 10 GB/s between switches.
 TEST(RaiseNetworkBandwidth, ReachesTheLinksBetweenSwitches) {
   constexpr BytesPerSecond kNarrow(10e9);
   for (const Cluster& cluster :
@@ -37,7 +38,7 @@ TEST(RaiseNetworkBandwidth, ReachesTheNics) {
   EXPECT_NEAR(ring_rate(job.cluster) / before, 1.1, 1e-12);
 }
 
-// Of 33 µs a tenth less: 33 / 1.1 = 30.
+// A tenth less of 33 µs: 33/1.1 = 30.
 TEST(HardwareRemedies, LowerTheLatencyOfBothProtocols) {
   Job job = small_dense_job();
   job.cluster.inter.latency = Seconds(22e-6);

@@ -62,7 +62,7 @@ TEST(PlanNotes, SayWhichFixedValuesHaveNoEffectOnWhichPlans) {
   }
 }
 
-// Of several values none is fixed.
+// If a key has several values, none is fixed.
 TEST(PlanNotes, SayNothingOfAChoice) {
   SearchOptions options;
   options.space.sequence_parallel = {true, false};
@@ -122,7 +122,7 @@ TEST(PlanNotes, SayWhatIsBeyondTheLimitsOfTheStack) {
   EXPECT_EQ(found[4].text, "context parallelism all-gather over 2 ranks is not known of software");
 }
 
-// What the device has is 100 GB, and a peak of 91 may be one of 100.1.
+// The device has 100 GB. A peak estimated at 91 GB may be 100.1 at the high end.
 TEST(PlanNotes, NameTheFastestPlanThatFitsAtTheHighEndWhereTheBestDoesNot) {
   Job job = llama_8b_job(1);
   job.cluster.device.memory = Bytes(100e9);

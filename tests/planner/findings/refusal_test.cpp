@@ -7,7 +7,7 @@
 namespace trainyard {
 namespace {
 
-// 4 layers, 8 heads, B = 8 on 8 devices.
+// The refusal for a job of 4 layers, 8 heads and B = 8 on 8 devices.
 std::string why(const Job& job, const SearchSpace& space, const PlanRequest& base = {},
                 const std::vector<std::string>& suspects = {}) {
   const auto found = why_none_is_legal(prepare(job), space, base, suspects);
@@ -42,7 +42,7 @@ TEST(Refusal, NamesTheKeyThatHasNoLegalValueAlone) {
             "sequences; nearest 2");
 }
 
-// With t = 4 two devices are left to the stages: 2 is legal, and nearer to 4 than 1.
+// With t = 4, two devices are left for the stages: 2 is legal, and nearer to the asked 4 than 1.
 TEST(Refusal, NamesTheKeyThatIsNotLegalBesideTheOthers) {
   SearchSpace space;
   space.tensor_parallel = {4};
@@ -55,7 +55,8 @@ TEST(Refusal, NamesTheKeyThatIsNotLegalBesideTheOthers) {
   EXPECT_NE(other.find("; nearest 2"), std::string::npos) << other;
 }
 
-// 2 · 4 · 4 of 8 devices: without any one of the three two are still too many.
+// 2·4·4 needs more than 8 devices; without any one of the three keys, the other two are still too
+// many.
 TEST(Refusal, NamesTheFirstOfSeveralKeysThatIsNotLegalBesideThoseBefore) {
   SearchSpace space;
   space.tensor_parallel = {4};
@@ -76,7 +77,7 @@ TEST(Refusal, NamesAScheduleThatTheStackLacks) {
             "/planner/schedule: found gpipe, which software does not run, allowed 1f1b");
 }
 
-// A group of 1,000 is no part of 8 ranks; without states to shard ZeRO-0 has no use for it.
+// A group of 1,000 is no part of 8 ranks. ZeRO-0 shards nothing and would not need a group.
 TEST(Refusal, BlamesAGroupBeforeTheStageThatNeedsIt) {
   SearchSpace space;
   space.zero_stage = {3};
@@ -85,7 +86,7 @@ TEST(Refusal, BlamesAGroupBeforeTheStageThatNeedsIt) {
             0U);
 }
 
-// 4 layers; two stages take two entries.
+// Four layers; two stages need two entries.
 TEST(Refusal, NamesTheRecomputationAndItsRule) {
   const Recompute full_100{RecomputeMode::full, 100};
   SearchSpace space;
@@ -101,7 +102,8 @@ TEST(Refusal, NamesTheRecomputationAndItsRule) {
             "/planner/recompute: found [none, none, full, none], allowed 2, one a stage");
 }
 
-// Eight devices have no pipeline of three stages, nor has one of two two chunks with three entries.
+// Eight devices have no pipeline of three stages, and two stages of two chunks do not need three
+// entries.
 TEST(Refusal, NamesTheEntriesOfLayersThatNoPipelineHas) {
   SearchSpace space;
   PlanRequest base;
@@ -115,7 +117,7 @@ TEST(Refusal, NamesTheEntriesOfLayersThatNoPipelineHas) {
             "/planner/layers_per_stage: found 2 entries, allowed 4");
 }
 
-// Asked for by name, the algorithm is to blame, not the degrees.
+// If the algorithm is asked for by name, it is blamed, not the degrees.
 TEST(Refusal, NamesTheAlgorithmThatCannotShareTheHeads) {
   Job job = small_dense_job();
   job.model.attention_heads = job.model.kv_heads = 2;
@@ -147,8 +149,8 @@ TEST(Refusal, NamesAnOffloadWithoutALinkToTheHosts) {
             0U);
 }
 
-// Eight devices are t·c·p·D with D a divisor of the batch; p is at most L + 2 = 6, t at most 8.
-// Eleven devices have no such factors but D = 11.
+// Eight devices factor as t·c·p·D with D a divisor of the batch, p at most L + 2 = 6 and t at most
+// 8. Eleven devices have no such factors except D = 11.
 TEST(Refusal, NamesABatchThatNoReplicasShare) {
   Job job = small_dense_job();
   job.cluster.devices_per_node = 11;
@@ -159,7 +161,7 @@ TEST(Refusal, NamesABatchThatNoReplicasShare) {
             "hold shares evenly; nearest 11");
 }
 
-// Of the same devices, as nodes of one: ten are two replicas of five stages.
+// The same devices as nodes of one device: ten nodes are two replicas of five stages.
 TEST(Refusal, NamesFewerNodesThatShareTheBatch) {
   Job job = small_dense_job();
   job.cluster.devices_per_node = job.cluster.nvlink_domain = 1;

@@ -1,4 +1,4 @@
-// The split of a batch over unlike groups against every split.
+// The split of a batch over unlike groups, compared with every split.
 #include "planner/heterogeneous/batch_split.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kNoSplit = std::numeric_limits<double>::infinity();
 
-// Times by micro-batches of a replica, from one on; beyond the last: does not fit.
+// Times by micro-batches per replica, from one on; more micro-batches than entries do not fit.
 struct DrawnGroup {
   int replicas = 1;
   std::vector<double> times;
@@ -49,7 +49,7 @@ std::vector<SplitGroup> as_groups(const std::vector<DrawnGroup>& drawn) {
   return groups;
 }
 
-// Times that rise, with ties, and that end where memory does.
+// Rising times, with ties, that end where memory does.
 TEST(BatchSplit, EqualsTheBestOfAllSplits) {
   std::mt19937 random(3);
   const auto whole = [&random](int low, int high) {
@@ -79,7 +79,7 @@ TEST(BatchSplit, EqualsTheBestOfAllSplits) {
     }
     ASSERT_EQ(all, microbatches) << instance;
     ASSERT_EQ(latest, best) << instance;
-    // Only an earlier end is worth while.
+    // Only an earlier end is worth reporting.
     EXPECT_TRUE(split_batch(as_groups(drawn), microbatches, Seconds(best)).empty());
     EXPECT_EQ(split_batch(as_groups(drawn), microbatches, Seconds(best + 1)), split);
   }

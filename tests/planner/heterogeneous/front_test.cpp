@@ -1,5 +1,5 @@
-// The front of two objectives over groups of unlike nodes: against a list of all teams, orders,
-// splits of the layers and of the batch, and recomputations.
+// The front of two objectives over groups of unlike nodes, compared with a list of all teams,
+// orders, splits of the layers and of the batch, and recomputations.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -41,7 +41,7 @@ GroupSearchOptions space_of(Objective first, Objective second) {
   options.space.tensor_parallel = {4};
   options.space.micro_batch = {1};
   options.space.recompute = {{kNone, {}}, {kFull, {}}};
-  // Alone, what the others have.
+  // A group alone may use only what the others may.
   options.space.schedule = {"1f1b"};
   options.space.virtual_stages = {1};
   options.space.sequence_parallel = {true};
@@ -52,7 +52,7 @@ GroupSearchOptions space_of(Objective first, Objective second) {
   return options;
 }
 
-// Calls with all ways to deal out `total` in as many parts of at least `least`.
+// Calls `visit` with all ways to divide `total` into `parts` parts of at least `least`.
 template <typename Visit>
 void for_splits(int parts, int total, int least, const Visit& visit, std::vector<int> split = {}) {
   if (static_cast<int>(split.size()) + 1 == parts) {
@@ -88,7 +88,7 @@ void for_pipelines(const GroupedJob& team, const GroupSearchOptions& options, co
   }
 }
 
-// Every group's replicas repeat all or nothing.
+// In every group, the replicas recompute all layers or none.
 template <typename Visit>
 void for_replicas(const GroupedJob& team, const GroupSearchOptions& options, const Visit& visit) {
   const std::size_t groups = team.cluster.groups.size();
@@ -106,7 +106,8 @@ void for_replicas(const GroupedJob& team, const GroupSearchOptions& options, con
 
 GroupedPlan alone_on(const GroupedJob& job, std::size_t group, const GroupSearchOptions& options,
                      Recompute recompute) {
-  // One group's replicas are the whole job on it, without an exchange: by hand.
+  // Replicas of a single group are the whole job on that group, without an exchange; priced by
+  // hand.
   const Cluster& cluster = job.cluster.groups[group];
   const PreparedJob own = prepare({job.model, cluster, job.training});
   const Plan plan = make_plan(request_with(recompute), job.model, cluster, job.training).value();
@@ -123,7 +124,7 @@ GroupedPlan alone_on(const GroupedJob& job, std::size_t group, const GroupSearch
 
 using Points = std::vector<std::pair<double, double>>;
 
-// All pairs of values that no other is as good as in both, by the first.
+// All pairs of values that no other pair equals or beats in both, ordered by the first.
 Points front_of(Points points) {
   std::ranges::sort(points);
   Points front;
@@ -188,9 +189,9 @@ TEST(UnlikeFront, IsThatOfAllTeamsOrdersAndSplits) {
   }
 }
 
-// Energy is no matter of the step alone: layers that are dealt for the step are where the search
-// for it starts. What is found is on the front of all; what is missed, another plan is as good as
-// to a hundredth.
+// Energy does not depend on the step alone, and its search starts from the layers that are best for
+// the step. So what is found is on the front of all plans, and what is missed is matched by another
+// plan within a hundredth.
 TEST(UnlikeFront, IsThatOfAllToAHundredthWithEnergy) {
   constexpr double kNear = 1.01;
   for (const auto& [first, second] : kPairsWithEnergy) {

@@ -1,5 +1,5 @@
-// Groups of unlike nodes: against one cluster of like nodes, every split of the layers, and
-// devices of exactly half the speed.
+// Groups of unlike nodes, compared with one cluster of like nodes, with every split of the layers,
+// and with devices of exactly half the speed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 GroupedJob two_groups(double slowness) { return groups_of({1, slowness}); }
 
-// The slowest of all ranks included, which does not slow what it waits for itself.
+// The slowest of all ranks is included, but it does not slow down what it waits for itself.
 TEST(UnlikeGroups, OfLikeNodesAreOneCluster) {
   GroupedJob groups = two_groups(1);
   groups.training.stack.rank_spread = 0.02;
@@ -38,7 +38,7 @@ TEST(UnlikeGroups, OfLikeNodesAreOneCluster) {
   }
 }
 
-// A breakdown is the step by its parts: nothing of it is left out or counted twice.
+// The breakdown sums to the step: nothing is left out or counted twice.
 TEST(UnlikeGroups, HaveStepsOfTheirParts) {
   const GroupedPlans found = plan_groups(groups_of({1, 1.5}));
   ASSERT_GE(in_order(found).size(), 4u);
@@ -49,7 +49,7 @@ TEST(UnlikeGroups, HaveStepsOfTheirParts) {
   }
 }
 
-// Every split of the layers over the same degrees is the other road.
+// Second computation: every split of the layers over the same degrees.
 TEST(UnlikeGroups, DealLayersAsTheBestOfAllSplits) {
   const GroupedJob groups = two_groups(2);
   const auto found = plan_groups(groups).pipeline;
@@ -69,8 +69,8 @@ TEST(UnlikeGroups, DealLayersAsTheBestOfAllSplits) {
   EXPECT_GT(found->shares[0].layers, found->shares[1].layers);
 }
 
-// Two stages let two micro-batches pass in the time of one's way there and back: m · (ΣT + 2
-// sends)/2. What a send takes follows from half of the bandwidth; without a boundary, (m + 1) · T.
+// Two stages let two micro-batches pass in the time of one round trip: m·(ΣT + 2 sends)/2. The time
+// of a send follows from halving the bandwidth; without a boundary the step is (m + 1)·T.
 TEST(UnlikeGroups, WaitForOverlappedSendsThereAndBack) {
   GroupedJob groups = two_groups(1);
   groups.training.stack.overlap_slowdown = 0;
@@ -86,13 +86,13 @@ TEST(UnlikeGroups, WaitForOverlappedSendsThereAndBack) {
   const Seconds once = step_at(1e6), twice = step_at(0.5e6);
   const Seconds send = (twice - once) / m;
   EXPECT_NEAR(once / (m * (pass + send)), 1, 0.02);
-  // A boundary whose sends are hidden behind a pass still makes micro-batches wait.
+  // A send that is hidden behind a pass still makes micro-batches wait.
   const double hidden = 1e6 * (send / (0.9 * pass));
   EXPECT_NEAR(step_at(hidden) / (m * 1.9 * pass), 1, 0.03);
 }
 
-// Not overlapped, a send stands once in the forward passes before the boundary and once in the
-// gradients behind it; both stages are as slow, and m micro-batches pass the slower one.
+// A send that is not overlapped is paid once in the forward passes before the boundary and once in
+// the gradients after it. Both stages are equally slow, and m micro-batches pass the slower one.
 TEST(UnlikeGroups, PayEverySendThatIsNotOverlappedOnce) {
   GroupedJob groups = two_groups(1);
   groups.cluster.boundary_latency = Seconds(0);
@@ -106,7 +106,7 @@ TEST(UnlikeGroups, PayEverySendThatIsNotOverlappedOnce) {
   groups.training.stack.overlap_slowdown = 0;
   const Seconds send = (step_at(0.5e6) - step_at(1e6)) / 96;
   request.overlap.pipeline = false;
-  // (m + 1) · send more: one micro-batch through both stages, the others through one.
+  // (m + 1) sends more: one micro-batch passes both stages, the others one.
   EXPECT_NEAR((step_at(0.5e6) - step_at(1e6)) / (97 * send), 1, 0.01);
 }
 
@@ -132,7 +132,8 @@ TEST(UnlikeGroups, OfThreeLikeNodesAreOneCluster) {
   }
 }
 
-// Every order of the groups and every split of the layers over the same degrees.
+// The shortest step over every order of the groups and every split of the layers, for the same
+// degrees.
 Seconds best_of_all_splits(const GroupedJob& groups, PlanRequest request) {
   Seconds best(1e9);
   std::vector<std::size_t> order = {0, 1, 2};
@@ -175,7 +176,8 @@ TEST(UnlikeGroups, DoNotDependOnTheOrderInWhichTheyAreWritten) {
   }
 }
 
-// A group that takes a thousand times as long only delays the others: both ways leave it out.
+// A group that is a thousand times as slow only delays the others, so pipeline and replicas leave
+// it out.
 TEST(UnlikeGroups, LeaveOutWhatOnlyDelays) {
   const GroupedPlans found = plan_groups(groups_of({1, 1000, 1.5}));
   const GroupedPlans without = plan_groups(groups_of({1, 1.5}));
@@ -187,7 +189,7 @@ TEST(UnlikeGroups, LeaveOutWhatOnlyDelays) {
   EXPECT_EQ(in_order(found).size(), 7u);  // both pipelines, replicas, together, each alone
 }
 
-// The narrow NICs of one group are those of its boundaries, not of the others'.
+// A group's narrow NICs limit its own boundaries, not those of the others.
 TEST(UnlikeGroups, HaveABoundaryForEveryPair) {
   GroupedJob groups = groups_of({1, 1, 1});
   groups.cluster.groups[2].inter.bandwidth /= 4;
@@ -197,7 +199,7 @@ TEST(UnlikeGroups, HaveABoundaryForEveryPair) {
   EXPECT_EQ(boundary_between(groups.cluster, 0, 1).latency, Seconds(1e-3));
   EXPECT_NEAR(boundary_between(groups.cluster, 2, 0).bandwidth / wide, 0.25, 1e-12);
   EXPECT_EQ(boundary_between(groups.cluster, 2, 0).latency, groups.cluster.groups[0].inter.latency);
-  // One of the two boundaries is slow at the end of the row, both are in the middle.
+  // At the end of the row the slow group has one boundary, in the middle two.
   const PlanRequest request{.tensor_parallel = 2, .pipeline_parallel = 6, .schedule = "1f1b"};
   groups.cluster.groups[1].inter.latency = groups.cluster.groups[0].inter.latency;
   EXPECT_LT(price_pipeline(groups, request, {0, 1, 2}).boundary,
@@ -222,8 +224,7 @@ TEST(UnlikeGroups, AreListedFastestFirst) {
   }
 }
 
-// Two thirds of the samples go to devices of twice the speed: the step lasts as long on either
-// side.
+// Two thirds of the samples go to devices of twice the speed, so both groups take the same time.
 TEST(UnlikeGroups, GiveFastReplicasTwiceTheMicroBatches) {
   const GroupedJob groups = two_groups(2);
   const auto found = plan_groups(groups).replicas;
@@ -238,7 +239,8 @@ TEST(UnlikeGroups, GiveFastReplicasTwiceTheMicroBatches) {
   EXPECT_GT(found->boundary, Seconds(0));
 }
 
-// Every number of layers asked for by name, on each group its own.
+// Second computation: every number of recomputed layers is asked for by name, on each group
+// separately.
 TEST(UnlikeGroups, RepeatAsFewLayersOfReplicasAsFit) {
   GroupSearchOptions any;
   any.uses = {GroupUse::replicas};
@@ -265,8 +267,8 @@ TEST(UnlikeGroups, RepeatAsFewLayersOfReplicasAsFit) {
   EXPECT_GT(some_layers, 0);
 }
 
-// One node and three: 100 is no multiple of the 3, 6 or 12 replicas that three nodes have, but
-// x + 3·y.
+// One node and three nodes: 100 is no multiple of the 3, 6 or 12 replicas of three nodes, but is x
+// + 3·y.
 TEST(UnlikeGroups, ShareOutABatchThatNeitherGroupDivides) {
   GroupedJob groups = two_groups(1);
   groups.cluster.groups[1].nodes = 3;
@@ -281,7 +283,7 @@ TEST(UnlikeGroups, ShareOutABatchThatNeitherGroupDivides) {
   EXPECT_EQ(sequences, 100);
 }
 
-// A quarter of the NICs' bandwidth in one group, which is then that of the boundary.
+// One group has a quarter of the NICs' bandwidth, which is then the bandwidth of the boundary.
 TEST(UnlikeGroups, TakeAsLongWhicheverIsWrittenFirst) {
   GroupedJob groups = two_groups(1.5);
   groups.cluster.groups[1].inter.bandwidth /= 4;
@@ -306,8 +308,8 @@ TEST(UnlikeGroups, KeepEachDevicesMemory) {
   EXPECT_FALSE(found.alone[1]);
 }
 
-// Every way's best takes longer than all devices at their peak; twice as slow a second group leaves
-// three quarters of the peak.
+// The best plan of every way takes longer than all devices at their peak. With a second group of
+// half the speed, three quarters of the peak are left.
 TEST(UnlikeGroups, KnowABoundOfEveryWay) {
   const GroupedPlans like = plan_groups(two_groups(1));
   const GroupedPlans slower = plan_groups(two_groups(2));
@@ -325,7 +327,7 @@ TEST(UnlikeGroups, StopWhenTheyAreAskedTo) {
   EXPECT_FALSE(plan_groups(two_groups(2), {.time_limit = Seconds(1e-6)}).complete);
 }
 
-// By energy micro-batches move on from the split of the shortest step.
+// With energy as objective, micro-batches move on from the split with the shortest step.
 TEST(UnlikeGroups, AskWhetherItIsOverWhileMicroBatchesMove) {
   GroupedJob groups = two_groups(1.5);
   for (Cluster& group : groups.cluster.groups) group.device.power = Watts(500);
@@ -351,7 +353,7 @@ TEST(UnlikeGroups, ReportHowFarTheyAre) {
   EXPECT_GT(last, 0.75) << "of four ways the last";
 }
 
-// 4 NICs of 25 GB/s for 4 devices, 85 % of them attained; one NIC for all four.
+// 4 NICs of 25 GB/s for 4 devices, of which 85 % are attained; then one NIC for all four.
 TEST(UnlikeGroups, HaveTheNicsOfTheirNodes) {
   Cluster cluster = two_groups(1).cluster.groups[0];
   EXPECT_NEAR(nics_of_a_device(cluster).value(), 0.85 * 25e9, 1);

@@ -1,5 +1,5 @@
-// What a little more of each resource is worth on groups of unlike nodes, against searches from
-// scratch; and the plans that people take without a planner, against one cluster.
+// What a little more of each resource is worth on groups of unlike nodes, compared with searches
+// from scratch; and the plans that people take without a planner, compared with one cluster.
 #include "planner/heterogeneous/marginal.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ double best_value(const GroupedJob& job, const GroupSearchOptions& options) {
   return in_order(plan_groups(job, options)).at(0).value;
 }
 
-// Every resource on every group, and on all: whatever the search for it left out.
+// For every resource, on every group and on all groups, whatever the search for it left out.
 void expect_from_scratch(const GroupedJob& job, const GroupSearchOptions& options) {
   const GroupedPlan winner = in_order(plan_groups(job, options)).at(0);
   const auto gain = [&](const GroupedJob& richer) {
@@ -83,7 +83,7 @@ TEST(UnlikeMarginal, IsWhatASearchFromScratchGains) {
   }
 }
 
-// More memory than a percent is missing of lets the fastest plan fit again.
+// One percent more memory lets the fastest plan fit again.
 TEST(UnlikeMarginal, OfMemoryIsAnotherPlanWhereItFitsThen) {
   const GroupedJob roomy = groups_of({1, 1.5});
   const GroupedPlan fastest = in_order(plan_groups(roomy)).at(0);
@@ -127,7 +127,8 @@ PreparedJob one_cluster(const GroupedJob& groups, std::size_t group) {
   return prepare({groups.model, cluster, groups.training});
 }
 
-// Of each part of the step the cluster decides in which it takes the longest.
+// The step of a cluster of all groups: each part of the step takes as long as in the group where it
+// is slowest.
 Seconds step_of_all(const GroupedJob& groups, const Plan& plan) {
   Seconds step;
   for (const BreakdownPart& part : breakdown_parts()) {
@@ -140,7 +141,8 @@ Seconds step_of_all(const GroupedJob& groups, const Plan& plan) {
   return step;
 }
 
-// Networks alike: which plans are tried and fit is as on the slowest nodes alone.
+// The groups have the same network, so the plans that are tried and fit are those of the slowest
+// nodes alone.
 TEST(UnlikeBaseline, IsThePlanOfOneClusterAtThePaceOfTheSlowest) {
   for (const std::vector<double>& slowness : {std::vector<double>{1, 1}, {1, 2}, {3, 1, 1.5}}) {
     GroupedJob groups = groups_of(slowness);
@@ -173,7 +175,8 @@ TEST(UnlikeBaseline, MustFitEveryGroup) {
   }
 }
 
-// What does not compute in the precision is not used; one group is left as it would be alone.
+// A group that cannot compute in the precision is not used; the other is priced as if it were
+// alone.
 TEST(UnlikeBaseline, LeavesOutWhatDoesNotComputeInThePrecision) {
   GroupedJob job = groups_of({1, 2});
   for (const Dtype dtype : {job.training.precision.layer_gemm, job.training.precision.head_gemm}) {
@@ -189,7 +192,7 @@ TEST(UnlikeBaseline, LeavesOutWhatDoesNotComputeInThePrecision) {
   EXPECT_EQ(found[0].plan->step_time, rule->estimate.step_time);
 }
 
-// Eight devices, four sequences.
+// Eight devices, but only four sequences.
 TEST(UnlikeBaseline, SaysWhyNoneIsLegal) {
   GroupedJob job = groups_of({1, 2});
   job.training.global_batch = 4;

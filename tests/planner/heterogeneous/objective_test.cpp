@@ -1,4 +1,4 @@
-// What plans for groups of unlike nodes are worth: bills added up by hand, one cluster of like
+// Objectives of plans for groups of unlike nodes: bills added up by hand, one cluster of like
 // nodes, and every split of the layers and of the batch.
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-// Dear and hungry devices are not the fast ones alone, and the last group has little memory.
+// Price and power do not follow speed, and the last group has little memory.
 GroupedJob priced_groups(const std::vector<double>& slowness) {
   const double dollars_an_hour[] = {4, 1, 2};
   const double watts[] = {700, 250, 600};
@@ -33,8 +33,8 @@ GroupedJob priced_groups(const std::vector<double>& slowness) {
   return job;
 }
 
-// By hand: device-time times price; power times time, of which a device that waits draws 0.35
-// (model/cost/money.cpp) and all of it PUE times; the fullest device of its own memory.
+// By hand: device time times price; power times time times the PUE, where a waiting device draws
+// 0.35 (model/cost/money.cpp); and the fullest device relative to its own memory.
 double by_hand(const GroupedJob& job, Objective objective, const GroupedPlan& plan) {
   const double step = plan.step_time.value();
   double cost = 0, energy = 0, fullest = 0;
@@ -77,7 +77,7 @@ TEST(UnlikeObjective, IsTheBillOfTheGroupsAtWork) {
   }
 }
 
-// No way is worse by an objective than the same way found for another.
+// For its own objective, no way is worse than the same way found for another objective.
 TEST(UnlikeObjective, IsWhatEveryWayIsFoundFor) {
   const GroupedJob job = priced_groups({1, 1.5, 2});
   std::vector<GroupedPlans> of_objective;
@@ -122,7 +122,7 @@ TEST(UnlikeObjective, OfLikeNodesIsThatOfOneCluster) {
   }
 }
 
-// A job on two groups fails and restarts as on as many nodes of either: the worse of both.
+// A job on two groups fails and restarts as one on the same number of nodes of the worse group.
 TEST(UnlikeObjective, DividesTheStepByTheGoodputOfTheWorseGroup) {
   GroupedJob groups = priced_groups({1, 1.5});
   groups.cluster.groups[1].inter.bandwidth /= 100;
@@ -169,7 +169,7 @@ std::vector<Team> teams_of_three(const GroupedJob& job) {
   return teams;
 }
 
-// The least value of all orders and all splits of the layers over one stage a group.
+// The least value over all orders and all splits of the layers, with one stage per group.
 double least_of_splits(const Team& team, Objective objective, PlanRequest request,
                        std::vector<int> layers = {}) {
   const std::size_t stages = team.members.size();
@@ -213,7 +213,7 @@ TEST(UnlikeObjective, OfAPipelineIsTheBestOfAllTeamsOrdersAndSplits) {
   }
 }
 
-// One group's share of a step with so many micro-batches a replica, priced on its own nodes.
+// One group's share of a step by micro-batches per replica, priced on its own nodes.
 struct Part {
   double time = 0, busy = 0;
 };
@@ -224,8 +224,8 @@ Part part_of(const PreparedJob& job, Plan plan, int microbatches) {
   return {priced.step_time.value(), computing_time(plan, priced).value()};
 }
 
-// The least energy of all ways to deal out the micro-batches to one replica of each group; between
-// the groups crosses what `exchange` takes.
+// The least energy over all ways to divide the micro-batches among one replica of each group. The
+// exchange between the groups takes `exchange`.
 double least_energy(const GroupedJob& job, const std::vector<std::vector<Part>>& parts,
                     double exchange, std::vector<std::size_t> split, std::size_t left) {
   double least = kNever;

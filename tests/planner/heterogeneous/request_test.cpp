@@ -1,5 +1,5 @@
-// Plans for groups of unlike nodes that are named: what was found prices to itself, and what cannot
-// be is refused by its key.
+// Named plans for groups of unlike nodes: a found plan prices to itself, and an impossible one is
+// refused by its key.
 #include "planner/heterogeneous/request.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ TEST(UnlikeRequest, OfWhatWasFoundPricesToTheSame) {
   }
 }
 
-// Groups in any order of writing: their entries go with them.
+// Groups may be written in any order; their entries follow them.
 TEST(UnlikeRequest, HasItsEntriesInTheOrderOfItsGroups) {
   const GroupedJob job = groups_of({1, 1.5, 2});
   GroupSearchOptions options;

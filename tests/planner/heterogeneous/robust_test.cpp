@@ -1,5 +1,5 @@
 // Robust plans for groups of unlike nodes: the high end of the widest interval, and a straggler on
-// the stage with most kernels; by hand, against one cluster and every split.
+// the stage with most kernels; by hand, by one cluster, and by every split.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace trainyard {
 namespace {
 
-// One device in a hundred slow for a day each 100 days, to a quarter of its speed.
+// Each device is slow once in 1e6 hours, for 2e4 hours, at a quarter of its speed.
 Valuation with_stragglers() {
   Valuation valuation{.robust = true};
   valuation.reliability.stragglers =
@@ -30,7 +30,7 @@ GroupedJob groups_with_interval(double slowness) {
   return job;
 }
 
-// Two groups of the same nodes are one cluster, whose own robust value it is.
+// Two groups of the same nodes are one cluster and have its robust value.
 TEST(UnlikeRobust, OfLikeNodesIsThatOfOneCluster) {
   GroupedJob groups = groups_with_interval(1);
   groups.cluster.boundary = BytesPerSecond(1e15);  // no slower than inside
@@ -56,7 +56,8 @@ TEST(UnlikeRobust, OfLikeNodesIsThatOfOneCluster) {
   }
 }
 
-// Hopper is among the runs of the stack, a device of no generation is not (model/cost/interval.h).
+// The stack has runs on Hopper, but none on a device of no named generation
+// (model/cost/interval.h).
 TEST(UnlikeRobust, HasTheWidestIntervalOfTheGroupsAtWork) {
   GroupedJob groups = groups_with_interval(1.5);
   StackEvidence& evidence = groups.training.stack.evidence;
@@ -76,8 +77,8 @@ TEST(UnlikeRobust, HasTheWidestIntervalOfTheGroupsAtWork) {
   }
 }
 
-// By hand: 8 devices · 2·10^4 h / 10^6 h = 16 % of the time with one of them slow, which takes 3
-// times its kernels more.
+// By hand: 8 devices · 2·10^4 h / 10^6 h = 16 % of the time with one slow device, whose kernels
+// take three times their time more.
 double by_hand(const GroupedPlan& plan) {
   Seconds kernels;
   for (const GroupShare& share : plan.shares) kernels = std::max(kernels, share.kernels);

@@ -1,4 +1,4 @@
-// A search space bounds the ways to use groups of unlike nodes, or leaves them out with the reason.
+// A search space bounds the ways to use groups of unlike nodes, or leaves ways out with the reason.
 #include "planner/heterogeneous/space.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,8 @@ namespace {
 
 GroupedJob two_unlike_groups() { return groups_of({1, 1.5}); }
 
-// As a document of a cluster of both groups means its keys; replicas are those of all groups.
+// Checks the keys as a document of one cluster of both groups means them; replicas are those of all
+// groups.
 void expect_allowed(const GroupSearchOptions& options, const GroupedPlan& found) {
   const SearchSpace& space = options.space;
   const Plan& plan = found.plan;
@@ -43,7 +44,7 @@ void expect_allowed(const GroupSearchOptions& options, const GroupedPlan& found)
   }
 }
 
-// All of these ways are there, each with nothing that the space leaves out.
+// All these ways exist, and none has a value that the space leaves out.
 void expect_all_allowed(const GroupSearchOptions& options, const char* what) {
   SCOPED_TRACE(what);
   const GroupedPlans found = plan_groups(two_unlike_groups(), options);
@@ -52,8 +53,8 @@ void expect_all_allowed(const GroupSearchOptions& options, const char* what) {
   for (const GroupedPlan& plan : in_order(found)) expect_allowed(options, plan);
 }
 
-// Korthikanti et al. 2022: what selective recomputation repeats is the core of attention, of which
-// a fused kernel keeps nothing.
+// Selective recomputation repeats the attention core (Korthikanti et al. 2022), of which a fused
+// kernel keeps nothing.
 TEST(UnlikeSpace, LeavesOutSelectiveRecomputationOfACoreThatKeepsNothing) {
   Stack stack = small_dense_job().training.stack;
   const RecomputeChoice none, selective{{RecomputeMode::selective, 0}, {}};
@@ -90,7 +91,7 @@ TEST(UnlikeSpace, BoundsWhatEveryWaySearches) {
   expect_all_allowed(stages, "recompute stage by stage of even layers");
 }
 
-// The whole space has what its best part has: replicas are searched from end to end.
+// The whole space has the best plan of its parts, because replicas are searched exhaustively.
 TEST(UnlikeSpace, HasTheBestOfItsParts) {
   const GroupedJob job = two_unlike_groups();
   Seconds best(1e9);
@@ -106,8 +107,8 @@ TEST(UnlikeSpace, HasTheBestOfItsParts) {
   EXPECT_EQ(plan_groups(job).replicas->step_time, best);
 }
 
-// The other road: a search of its own for every ZeRO stage, sequence parallelism and micro-batch
-// (16 sequences have no others). None of them bounds another.
+// Second computation: a separate search for every ZeRO stage, sequence parallelism and micro-batch
+// (16 sequences allow no others), so that none bounds another.
 TEST(UnlikeSpace, SearchesWhatASearchOfOneClusterDoes) {
   GroupedJob job = two_unlike_groups();
   job.training.stack.sequence_parallel = true;
@@ -132,7 +133,7 @@ TEST(UnlikeSpace, SearchesWhatASearchOfOneClusterDoes) {
   EXPECT_LE(found.replicas->step_time, replicas * (1 + 1e-12));
 }
 
-// All splits of the layers, orders and micro-batches: none steps faster than the bound says.
+// Over all splits of the layers, orders and micro-batches, no step is faster than the bound.
 TEST(UnlikeSpace, BoundsTheStepOfEverySplit) {
   const GroupedJob job = two_unlike_groups();
   const GroupSearchOptions options;
@@ -158,7 +159,7 @@ TEST(UnlikeSpace, BoundsTheStepOfEverySplit) {
   }
 }
 
-// Of sizes that share all else; a smaller one begins anew.
+// The sizes share all other values; a smaller size starts a new series.
 TEST(UnlikeSpace, LeavesOutMultiplesOfWhatIsTooLarge) {
   FittingSizes sizes;
   EXPECT_TRUE(sizes.may_fit(1));
@@ -170,8 +171,8 @@ TEST(UnlikeSpace, LeavesOutMultiplesOfWhatIsTooLarge) {
   EXPECT_TRUE(sizes.may_fit(2));
 }
 
-// Stages with everything repeated hold less and take longer, so that their layers are others than
-// without; every split is the other road.
+// Stages that recompute everything hold less and take longer, so their layers are dealt
+// differently. Second computation: every split.
 TEST(UnlikeSpace, DealsLayersForTheRecomputationThatIsNamed) {
   const GroupedJob job = two_unlike_groups();
   for (const Recompute& named : {Recompute{RecomputeMode::full, 0},
@@ -202,7 +203,7 @@ TEST(UnlikeSpace, DealsLayersForTheRecomputationThatIsNamed) {
   }
 }
 
-// The ways through several groups have one value of these; each group alone has others.
+// Ways through several groups have a single value for these keys; a group alone may have others.
 TEST(UnlikeSpace, LeavesOutWaysWithTheKey) {
   const auto left_out = [](const auto& change) {
     GroupSearchOptions options;
@@ -229,7 +230,7 @@ TEST(UnlikeSpace, LeavesOutWaysWithTheKey) {
   EXPECT_EQ(sharding.key, "rank_order");
 }
 
-// 4 devices a node: no group has tensor parallelism over 3 of them, together or alone.
+// With 4 devices per node no group has tensor parallelism over 3, neither together nor alone.
 TEST(UnlikeSpace, SaysWhichDegreesNoGroupCanHave) {
   GroupSearchOptions options;
   options.space.tensor_parallel = {3};
@@ -241,7 +242,7 @@ TEST(UnlikeSpace, SaysWhichDegreesNoGroupCanHave) {
     EXPECT_EQ(way.key, "tensor_parallel");
     EXPECT_EQ(way.value, "");
   }
-  // Two keys of which each leaves something, and nothing together: 8 devices are no 4 · 4 stages.
+  // Each of the two keys alone leaves some plans, together none: 8 devices are no 4·8.
   GroupSearchOptions both;
   both.space.tensor_parallel = {4};
   both.space.pipeline_parallel = {8};

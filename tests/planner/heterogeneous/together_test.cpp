@@ -1,5 +1,5 @@
-// Groups of unlike nodes as one cluster: against a search of such a cluster of like nodes, made of
-// the slower group's.
+// Groups of unlike nodes used as one cluster, compared with a search of a cluster of like nodes,
+// all of the slower group's kind.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace trainyard {
 namespace {
 
-// The best plan of one cluster with the nodes of all groups, each of `group`'s kind.
+// The best plan of one cluster that has the nodes of all groups, all of `group`'s kind.
 Candidate best_of_one_cluster(const GroupedJob& groups, std::size_t group) {
   Cluster cluster = groups.cluster.groups[group];
   cluster.nodes = 0;
@@ -31,7 +31,7 @@ TEST(UnlikeTogether, OfLikeNodesAreOneCluster) {
   EXPECT_LE(in_order(found).front().step_time, found.together->step_time);
 }
 
-// Networks alike: a device that is slower in all it does sets the pace.
+// The groups have the same network, so the device that is slowest in everything sets the pace.
 TEST(UnlikeTogether, TakeAsLongAsTheSlowestAlone) {
   for (const std::vector<double>& slowness :
        {std::vector<double>{1, 1.1}, std::vector<double>{3, 1}, std::vector<double>{1, 1.2, 1.1}}) {
@@ -74,7 +74,7 @@ TEST(UnlikeTogether, MeetOverTheNarrowestNetwork) {
               1e-9);
 }
 
-// What was found prices to itself.
+// A found plan prices to itself.
 TEST(UnlikeTogether, AreWhatTheirRequestSays) {
   const GroupedJob groups = groups_of({1, 1.1});
   const GroupedPlans found = plan_groups(groups);

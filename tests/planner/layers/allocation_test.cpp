@@ -1,4 +1,4 @@
-// The dynamic programme against every allocation of small instances, and its problem against the
+// Compares the dynamic programme with every allocation of small instances, and its problem with the
 // cost model's own memory and time.
 #include "planner/layers/allocation.h"
 
@@ -82,7 +82,7 @@ class Draw {
   std::mt19937 random_;
 };
 
-// What was found; nothing where nothing fits.
+// Expects the optimum of brute force; returns the allocation, or nothing if none fits.
 std::optional<Allocation> expect_brute_force(const AllocationProblem& problem) {
   auto found = allocate_layers(problem);
   const double best = brute_force(problem);
@@ -93,7 +93,8 @@ std::optional<Allocation> expect_brute_force(const AllocationProblem& problem) {
   return found;
 }
 
-// Of so many layers of every stage, or of all where a stage has fewer: what is named is not chosen.
+// A fixed number of recomputed layers per stage, or all layers where a stage has fewer: what is
+// named is not chosen.
 TEST(Allocation, EqualsBruteForceWhereFullRecomputationIsNamed) {
   Draw draw(17);
   int fitting = 0;
@@ -128,7 +129,7 @@ TEST(Allocation, EqualsBruteForceUpToTenLayersOnFourStages) {
   EXPECT_GT(fitting, 1000);
 }
 
-// What a stage takes is then its number of layers' alone.
+// With like layers a stage's time depends only on its number of layers.
 TEST(Allocation, EqualsBruteForceWhereAllLayersAreAlike) {
   Draw draw(29);
   int fitting = 0;
@@ -170,7 +171,7 @@ std::vector<AllocatedLayer> layers_of(int layers, unsigned pattern) {
   return all;
 }
 
-// The second is slower; embedding and head on the first and the last.
+// The second stage is slower; the first has the embedding, the last the head.
 std::vector<AllocatedStage> stages_with(int stages, double memory) {
   std::vector<AllocatedStage> all;
   for (int j = 0; j < stages; ++j) {
@@ -185,7 +186,7 @@ std::vector<AllocatedStage> stages_with(int stages, double memory) {
   return all;
 }
 
-// Under every set of policies. Returns how many fit.
+// Tries every set of policies and returns how many of them fit.
 int expect_brute_force_on_policies(AllocationProblem problem) {
   int fitting = 0;
   for (unsigned policies = 1; policies < 8; ++policies) {
@@ -197,8 +198,8 @@ int expect_brute_force_on_policies(AllocationProblem problem) {
   return fitting;
 }
 
-// Light and heavy layers in every order, up to so many, on up to four stages, with little memory,
-// some and enough.
+// Light and heavy layers in every order, up to `most_layers`, on up to four stages, with little,
+// some and enough memory.
 int expect_brute_force_on_all(int most_layers) {
   int fitting = 0;
   for (int layers = 1; layers <= most_layers; ++layers) {
@@ -268,8 +269,8 @@ TEST(Allocation, RecomputesJustBeforeAndNotAtTheLimit) {
   EXPECT_FALSE(allocate_layers(problem));
 }
 
-// Three layers of 4 bytes, one in flight: with the first repeated the two behind it, 8 bytes, are
-// gone when it has its own again.
+// Three layers of 4 bytes, one in flight. If only the first is recomputed, the two behind it, 8
+// bytes, are freed by the time its activations exist again.
 TEST(Allocation, RepeatsALayerWhenThoseBehindItAreGone) {
   AllocationProblem problem;
   problem.none = problem.selective = false;
@@ -281,11 +282,11 @@ TEST(Allocation, RepeatsALayerWhenThoseBehindItAreGone) {
   EXPECT_EQ(repeated(), 1);
   problem.stages[0].capacity = Bytes(7.99);
   EXPECT_EQ(repeated(), 2);
-  // In three chunks of one layer nothing lies behind it: 8 + 4, 4 + 4.
+  // In three chunks of one layer, no layer lies behind another: 8 + 4, 4 + 4.
   problem.stages[0].chunks = 3;
   problem.stages[0].capacity = Bytes(11.99);
   EXPECT_EQ(repeated(), 2);
-  // Nor is it gone where weight gradients are put off.
+  // Nor are layers freed where weight gradients are put off.
   problem.stages[0].chunks = 0;
   EXPECT_EQ(repeated(), 2);
 }
@@ -296,7 +297,8 @@ Plan legal(const PreparedJob& job, const PlanRequest& request) {
   return make_plan(request, job.job.model, job.job.cluster, job.job.training).value();
 }
 
-// Of stage `j` with layers first … end − 1, recomputed so.
+// Expects the estimate's time and memory of stage `j` with layers first … end − 1 and this
+// recomputation.
 void expect_the_estimates(AllocationProblem problem, const StageEstimate& priced, int j, int first,
                           int end, Recompute recompute) {
   const auto time_within = [&](Bytes capacity) {
@@ -343,12 +345,12 @@ TEST(AllocationProblem, IsNotAskedOfTwoWaysOrOfUnlikeLayersInChunks) {
       allocation_problem(unlike, legal(unlike, {.pipeline_parallel = 4, .virtual_stages = 2})));
 }
 
-// Layers of one kind are the same wherever they are: chunks of a stage count together.
+// Layers of one kind are the same wherever they lie, so the chunks of a stage count together.
 TEST(AllocationProblem, OfChunksGivesTheStageTimesAndTheMemoryOfTheEstimate) {
   Job raw = llama_8b_job(1);
   const PlanRequest loop{.pipeline_parallel = 4, .virtual_stages = 2};
   const PlanRequest vee{.pipeline_parallel = 4, .virtual_stages = 2, .schedule = "zb-v"};
-  // Both ends of zb-v lie on one stage, where they may be one table.
+  // Under zb-v both ends of the network lie on one stage, where they may share one table.
   for (const auto& [request, tied] : {std::pair(loop, false), {vee, false}, {vee, true}}) {
     raw.model.tied_embeddings = tied;
     const PreparedJob job = prepare(raw);
@@ -371,7 +373,8 @@ TEST(AllocationProblem, OfChunksGivesTheStageTimesAndTheMemoryOfTheEstimate) {
   }
 }
 
-// What a stage without layers is told makes no difference: nothing that stands out in a list.
+// The value for a stage without layers has no effect, so it is chosen such that nothing stands out
+// in the list.
 TEST(RequestWith, TellsAStageWithoutLayersWhatItsNeighbourDoes) {
   const Job job = llama_8b_job(1);
   const Plan plan =
@@ -389,7 +392,7 @@ TEST(RequestWith, TellsAStageWithoutLayersWhatItsNeighbourDoes) {
   const Plan one = make_plan(alike, job.model, job.cluster, job.training).value();
   EXPECT_TRUE(one.recompute_per_stage.empty());
   EXPECT_EQ(one.recompute, some);
-  // The same in a list that says none of the stages without layers.
+  // The same list with `none` for the stages without layers.
   PlanRequest spelled = alike;
   spelled.recompute_per_stage = {{}, some, some, {}};
   const PreparedJob prepared = prepare(job);
@@ -410,7 +413,7 @@ struct Towers {
 
 constexpr int kImages = 8;  // of each sequence
 
-// A device for each stage.
+// One device per stage.
 Job text_job(const Towers& towers) {
   Job job = llama_8b_job(1);
   job.model.layers = towers.text_layers;
@@ -419,7 +422,7 @@ Job text_job(const Towers& towers) {
   return job;
 }
 
-// A vision transformer (Dosovitskiy et al. 2021) of 1,024 patches an image; its job has as many
+// A vision transformer (Dosovitskiy et al. 2021) of 1,024 patches per image. Its job has as many
 // micro-batches as that of the text.
 Job vision_job(const Towers& towers) {
   Job job = text_job(towers);
@@ -440,8 +443,8 @@ Job vision_job(const Towers& towers) {
   return job;
 }
 
-// What a layer takes more because every patch sees every other: kernels here are causal, one of √2
-// times the length has as many scores.
+// The additional time of a layer in which every patch sees every other. The kernels here are
+// causal, and one of √2 times the length has as many scores.
 Seconds other_half_of_attention(const Job& job, const Plan& plan) {
   const OperatorList operators =
       layer_operators(job.model, job.training, layer_shard(plan), LayerKind{});
@@ -456,8 +459,8 @@ Seconds other_half_of_attention(const Job& job, const Plan& plan) {
   return time(all) - time(*core);
 }
 
-// The layers of the tower, then those of the text, of which the first has the table of tokens with
-// it (its activations those of the first stage); stages are the text's, whose sends are the larger.
+// The layers of the tower, then those of the text. The first text layer includes the token table
+// (with its activations on the first stage). Stages are those of the text, whose sends are larger.
 // The tower's own embedding (588 rows) is left out.
 AllocationProblem problem_of_towers(const Towers& towers, Bytes capacity) {
   const PreparedJob text = prepare(text_job(towers));
@@ -484,7 +487,7 @@ AllocationProblem problem_of_towers(const Towers& towers, Bytes capacity) {
   return problem;
 }
 
-// As many layers on each stage as go, the first ones one more; the best recomputation of each.
+// As even a split as possible, with the larger stages first and the best recomputation of each.
 double even_split(const AllocationProblem& problem) {
   const int stages = static_cast<int>(problem.stages.size());
   const int layers = static_cast<int>(problem.layers.size());
@@ -501,7 +504,7 @@ double even_split(const AllocationProblem& problem) {
   return problem.microbatches * longest + problem.fill * (sum - longest);
 }
 
-// ViT-H (1280), ViT-bigG (1664) and InternViT-6B (3200), before layers of Llama-3.1-8B.
+// ViT-H (1280), ViT-bigG (1664) and InternViT-6B (3200), in front of layers of Llama-3.1-8B.
 TEST(Allocation, OfAVisionTowerEqualsBruteForceAndBeatsAnEvenSplit) {
   int fitting = 0, tight = 0, recomputing = 0;
   double most = 0;

@@ -1,5 +1,5 @@
-// The improvement of small pipelines beside an enumeration of all layers of their chunks and all
-// recomputations of their stages, each priced by the estimate.
+// The improvement of small pipelines, compared with an enumeration of all layers per chunk and all
+// recomputations per stage, each priced by the estimate.
 #include "planner/layers/layer_moves.h"
 
 #include <gtest/gtest.h>
@@ -27,9 +27,9 @@ struct SmallPipeline {
   PlanRequest degrees;  // with the ZeRO stage
 };
 
-// Two to four stages with four to eight layers, one, two or four replicas, few micro-batches; heads
-// from small to larger than all layers, links from slow to fast; memory from what the even split
-// takes with all layers repeated, or a little less, to more than it takes with none.
+// Two to four stages with four to eight layers; one, two or four replicas; few micro-batches. Heads
+// from small to larger than all layers, links from slow to fast. The memory ranges from what the
+// even split takes with all layers recomputed, or a little less, to more than it takes with none.
 class SmallPipelines {
  public:
   explicit SmallPipelines(unsigned seed) : random_(seed) {}
@@ -153,7 +153,7 @@ class DealListing {
     for (int again = 1; again <= layers; ++again) with({RecomputeMode::full, again});
   }
 
-  // Even layers as a plan has them, which may lie in other chunks than those of a deal.
+  // Even layers as a plan deals them, which may lie in other chunks than those of a deal.
   void add_even() {
     PlanRequest request = request_of(*named_);
     price(request);
@@ -198,7 +198,7 @@ std::vector<Plan> plans_under(const SmallPipeline& drawn, const SearchSpace& spa
   return plans;
 }
 
-// One way to lay out the devices, one or two chunks a stage.
+// One way to lay out the devices, with one or two chunks per stage.
 SearchOptions options_of(const SmallPipeline& drawn, std::vector<std::string> schedules) {
   SearchOptions options{.top = kImprovedAmong, .threads = 1};
   SearchSpace& space = options.space;
@@ -212,8 +212,8 @@ SearchOptions options_of(const SmallPipeline& drawn, std::vector<std::string> sc
   return options;
 }
 
-// The best that a search and its improvement list, and the bound that it states. Never: nothing
-// that fits.
+// The best step that a search and its improvement list, and the bound that it states; kNever if
+// nothing fits.
 struct Listed {
   Seconds step, bound;
 };
@@ -229,7 +229,7 @@ Listed listed_of(const PreparedJob& job, const SearchOptions& options) {
   return {found.plans.empty() ? Seconds(1e300) : found.plans.front().estimate.step_time, {}};
 }
 
-// Within a second.
+// Whether the enumeration takes less than a second.
 bool can_be_listed(const SmallPipeline& drawn, const std::vector<std::string>& schedules) {
   const bool chunked = std::ranges::any_of(schedules, [](const std::string& name) {
     return name == "interleaved-1f1b" || name == "zb-v";
@@ -270,15 +270,15 @@ Gaps gaps_of(int jobs, unsigned seed, const std::vector<std::string>& schedules)
 
 const std::vector<std::string> kAll = {"1f1b", "interleaved-1f1b", "gpipe", "zb-h1", "zb-v"};
 
-// Moves that would save less than 0.1 % are not made; what needs several layers to move at once, of
-// which each alone is worse, is not found.
+// The improvement makes no move that saves less than 0.1 %, and does not find what needs several
+// layers to move at once if each move alone is worse.
 TEST(LayerMoves, LeaveLittleToAnEnumerationOfAllDeals) {
   for (const char* schedule : {"1f1b", "zb-h1"}) {
     const Gaps gaps = gaps_of(12, 3, {schedule});
     EXPECT_GT(gaps.compared, 3) << schedule;
     EXPECT_EQ(gaps.beaten, 0) << schedule;
   }
-  // Layers of chunks have more ways to move than the budget sees.
+  // With chunks, layers have more ways to move than the budget covers.
   for (const char* schedule : {"interleaved-1f1b", "zb-v"}) {
     const Gaps gaps = gaps_of(16, 3, {schedule});
     EXPECT_GT(gaps.compared, 3) << schedule;
@@ -290,8 +290,8 @@ TEST(LayerMoves, LeaveLittleToAnEnumerationOfAllDeals) {
   EXPECT_EQ(gaps.beaten, 0);
 }
 
-// Embedding, head and two layers of multi-token prediction weigh as much as eleven layers: chunks
-// of one stage differ.
+// Embedding, head and two layers of multi-token prediction weigh as much as eleven layers, so the
+// chunks of a stage differ.
 TEST(LayerMoves, DealUnlikeChunksOfAStage) {
   Job job = llama_8b_job(1);
   job.model.layers = 13;
@@ -320,12 +320,12 @@ TEST(LayerMoves, DISABLED_LeaveLittleToAnEnumerationOfAllDealsOf1700Jobs) {
   add(gaps_of(300, 23, kAll));
   std::printf("%d compared, %d beaten, by %.2f %% at most\n", all.compared, all.beaten,
               100 * all.widest);
-  // One in 125 is what docs/planning.md says.
+  // docs/planning.md says one in 125.
   EXPECT_LE(all.beaten * 125, all.compared);
   EXPECT_LT(all.widest, 0.02);
 }
 
-// All layers on the first of two stages, which another one could halve.
+// All layers lie on the first of two stages, so a move could halve the step.
 struct Lopsided {
   PreparedJob job = prepare(llama_8b_job(1));
   Candidate start;

@@ -1,5 +1,6 @@
-// The improvement of pipelines too long to be listed, beside a random walk over the layers of their
-// chunks and the recomputation of their stages that knows nothing but the estimate.
+// The improvement of pipelines that are too long to enumerate, compared with a random walk over the
+// layers of their chunks and the recomputation of their stages. The walk uses nothing but the
+// estimate.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,9 +21,9 @@ using namespace literals;
 
 constexpr int kLayers = 24, kStages = 4;
 
-// 24 layers, some with experts, on four devices without NVLink: splits over two and four stages
-// are nearly as good. Attention without a fused kernel keeps its scores, so selective recomputation
-// saves much memory for little time.
+// 24 layers, some with experts, on four devices without NVLink, so that splits over two and four
+// stages are nearly equal. Unfused attention keeps its scores, so selective recomputation saves
+// much memory for little time.
 Job tight_job(std::mt19937& random) {
   const auto pick = [&](const std::vector<int>& all) { return all[random() % all.size()]; };
   Job job = small_moe_job();
@@ -56,7 +57,7 @@ class Walk {
   Walk(const PreparedJob& job, std::mt19937& random)
       : job_(job), estimator_(job), random_(random) {}
 
-  // Up to three changes at once; what is no worse stays.
+  // A random walk with up to three changes per step; a step that is no worse is kept.
   Seconds best_of(const std::string& schedule, int chunks, int steps) {
     Seconds best(1e300);
     double at = best.value();
@@ -116,8 +117,8 @@ Seconds best_listed(const PreparedJob& job) {
   return (better ? better->candidate : found.plans.front()).estimate.step_time;
 }
 
-// The best degrees of even layers are not those of the best plan: other splits and schedules are
-// dealt as well.
+// The best degrees for even layers are not those of the best plan, so other splits and schedules
+// are dealt too.
 TEST(UnevenStages, AreNoSlowerThanARandomWalkFinds) {
   std::mt19937 random(3);
   int compared = 0;

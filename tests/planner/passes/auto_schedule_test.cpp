@@ -1,5 +1,5 @@
-// `"schedule": "auto"` beside every named schedule with every number of chunks a stage, priced by
-// the estimate: on stages that are uneven in their layers, ends, recomputation and sends.
+// `"schedule": "auto"`, compared with every named schedule and every number of chunks per stage,
+// priced by the estimate, on stages with uneven layers, ends, recomputation and sends.
 #include "planner/passes/auto_schedule.h"
 
 #include <gtest/gtest.h>
@@ -56,7 +56,7 @@ class UnevenPipelines {
 
  private:
   int pick(std::initializer_list<int> values) { return values.begin()[random_() % values.size()]; }
-  // An entry for each stage, often of an even number.
+  // An entry per stage; all entries are even numbers in half of the cases.
   std::vector<int> layers(int all, const PlanRequest& request) {
     const int share = pick({1, 2});
     std::vector<int> entries(static_cast<std::size_t>(request.pipeline_parallel));
@@ -81,7 +81,7 @@ struct Tally {
   double largest_gain = 0;  // over the best named schedule
 };
 
-// The other road: whatever make_plan allows of any schedule and any number of chunks.
+// Second computation: whatever make_plan allows of any schedule and any number of chunks.
 void expect_best(const Question& question, Tally& tally) {
   const PreparedJob& job = question.job;
   const Job& j = job.job;
@@ -137,7 +137,7 @@ TEST(AutoSchedule, DISABLED_IsNeverSlowerThanAnyNamedOneOn400UnevenPipelines) {
 
 // ---- In the improvement of a search ---------------------------------------------------------
 
-// An entry for each stage; none where the layers are even.
+// An entry per stage; no entries if the layers are even.
 std::vector<int> layers_of_stages(const Plan& plan) {
   const PipelineShape shape = pipeline_shape(plan);
   std::vector<int> sums(
@@ -149,7 +149,8 @@ std::vector<int> layers_of_stages(const Plan& plan) {
   return sums;
 }
 
-// Named schedules with the layers and the recomputation of the improved plan's stages.
+// Compares with named schedules that have the layers and the recomputation of the improved plan's
+// stages.
 void expect_improvement_best(const Question& question, int& changed) {
   const PreparedJob& job = question.job;
   const Job& j = job.job;
@@ -186,7 +187,7 @@ TEST(Improvement, IsNeverSlowerThanANamedScheduleOnItsStages) {
   for (int i = 0; i < 12 && !testing::Test::HasFailure(); ++i) {
     SCOPED_TRACE(i);
     Question question = draw.next();
-    // Without an order to find, but for some, which takes seconds.
+    // Most cases have no order to find; the rest take seconds.
     if (i % 4 > 0)
       question.job.job.training.stack.schedules = {"gpipe", "1f1b", "interleaved-1f1b"};
     expect_improvement_best(question, changed);

@@ -1,5 +1,6 @@
-// Pass orders found by search: against what the zero-bubble authors' scheduler reaches, against
-// named schedules with the same memory, against every order of tiny pipelines, and as a plan's.
+// Pass orders found by search, compared with what the zero-bubble authors' scheduler reaches, with
+// named schedules of the same memory, and with every order of tiny pipelines; and as the schedule
+// of a plan.
 #include "planner/passes/pass_order.h"
 
 #include <gtest/gtest.h>
@@ -27,8 +28,8 @@ Played played(const PassOrderProblem& problem, const PassList& passes) {
   return play(passes, shape_of(problem), times).value();
 }
 
-// Qi et al. 2023: times in microseconds of the 1.5B model, twice the memory of 1F1B. Their
-// scheduler has 34sbh + 5as²b bytes from a forward pass on, 32sbh of them until the weight
+// Qi et al. 2023: times of the 1.5B model in microseconds, and twice the memory of 1F1B. Their
+// scheduler counts 34sbh + 5as²b bytes after a forward pass, of which 32sbh stay until the weight
 // gradient; h = 2304, a = 24, s = 1024.
 PassOrderProblem published(int stages, int microbatches) {
   const double h = 2304, a = 24, s = 1024;
@@ -44,10 +45,10 @@ double bubble(const PassOrderProblem& problem, Seconds span) {
   return span / (problem.microbatches * problem.stages[0].total()) - 1;
 }
 
-// anchors.md: 4.5 % and 6.8 %, to a tenth of a percent; the heuristic of the authors' published
-// scheduler, run apart from this project, gives 1,152,599 and 9,420,103 µs. The bounds by hand:
-// from the first stage to the last and back, (p−1)(F+B+2·send), all forward passes and input
-// gradients of the last, m(F+B), and one W: 1,152,599 µs of 1,102,680 and 9,420,103 of 8,821,440.
+// anchors.md: bubbles of 4.5 % and 6.8 %, to a tenth of a percent. The heuristic of the authors'
+// published scheduler, run separately, gives 1,152,599 and 9,420,103 µs. The bound by hand: from
+// the first stage to the last and back, (p−1)(F+B+2·send), all forward passes and input gradients
+// of the last, m(F+B), and one W: 1,152,599 µs of 1,102,680 and 9,420,103 of 8,821,440.
 TEST(PassOrder, ReachesWhatTheZeroBubbleAuthorsReach) {
   const PassOrderProblem eight = published(8, 24);
   const auto found = find_pass_order(eight);
@@ -122,7 +123,8 @@ TEST(PassOrder, IsNeverWorseThanANamedScheduleWithTheSameMemory) {
   EXPECT_GT(better, all / 2);
 }
 
-// The other road: every order of every stage, where each kind's micro-batches come in turn.
+// Second computation: every order of every stage in which the micro-batches of each kind come in
+// turn.
 class AllOrders {
  public:
   explicit AllOrders(const PassOrderProblem& problem) : problem_(problem) {
@@ -180,7 +182,7 @@ TEST(PassOrderBound, IsNeverAboveTheBestOfAllOrders) {
   EXPECT_GE(reached, kInstances * 3 / 4);
 }
 
-// Passes of three years each: the step is beyond what 64 bits hold in picoseconds.
+// Passes of three years each: the step has more picoseconds than 64 bits hold.
 TEST(PassOrder, IsTheSameForStepsOfCenturies) {
   PassOrderProblem problem{.microbatches = 8};
   problem.stages.assign(4, {Seconds(1), Seconds(1), Seconds(1), Seconds(0)});

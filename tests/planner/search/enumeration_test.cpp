@@ -26,12 +26,13 @@ TEST(Enumeration, FillsTheClusterWithEveryCombinationOfDegrees) {
     EXPECT_EQ(d.expert * d.expert_tensor, 1);
     EXPECT_LE(d.pipeline, 6);  // p·v ≤ L + 2
   }
-  // Ways to write 8 = 2³ as t·c·p·D: C(3 + 3, 3) = 20; without the one that has p = 8.
+  // 8 = 2³ can be written as t·c·p·D in C(3 + 3, 3) = 20 ways; the one with p = 8 is left out.
   SearchSpace space;
   space.context_parallel_algorithm = {"ring"};
   space.sequence_parallel = {true};
   EXPECT_EQ(enumerate(job, space).degrees.size(), 19u);
-  // 19 less C(2 + 2, 2) − 1 with c = 1 have c > 1, and there are 8/t heads for c ranks throughout.
+  // C(3 + 2, 2) − 1 = 9 of the 19 have c = 1, so 10 have c > 1; in all of those 8/t heads are
+  // enough for c ranks.
   space.context_parallel_algorithm = {"ring", "ulysses"};
   EXPECT_EQ(enumerate(job, space).degrees.size(), 19u + 10u);
 }
@@ -72,7 +73,7 @@ TEST(Enumeration, ListsSequenceParallelismWhereBothValuesAreSearched) {
   job.training.stack.sequence_parallel = false;
   EXPECT_FALSE(lists_sequence_parallelism(job, {}, {}));
   EXPECT_TRUE(lists_sequence_parallelism(job, named, {}));
-  // Experts behind tensor parallelism need it (handbook §4): there is one legal value.
+  // Experts with tensor parallelism require it (handbook §4), so there is one legal value.
   EXPECT_TRUE(lists_sequence_parallelism(small_moe_job(), {}, {}));
   EXPECT_FALSE(lists_sequence_parallelism(small_moe_job(), {}, {.sequence_parallel = false}));
 }
@@ -89,7 +90,7 @@ TEST(Enumeration, ShardsOverTheGroupsOfTheSpace) {
   EXPECT_EQ(shardings[2].group, 8);
 }
 
-// Two nodes of four; leaves of one node.
+// Two nodes of four devices; each leaf has one node.
 Job job_with_orders() {
   Job job = small_dense_job();
   job.cluster.inter.nodes_per_leaf = 1;
@@ -103,7 +104,8 @@ TEST(Enumeration, HasTheOrdersOfTheStackThatDiffer) {
   int with_both = 0;
   for (const Degrees& d : all.degrees) {
     EXPECT_EQ(d.placement, 0u);
-    // Other orders need a pipeline of replicas, and Megatron-Core no context parallelism.
+    // Other orders need a pipeline with replicas, and Megatron-Core has them only without context
+    // parallelism.
     const bool both = d.pipeline > 1 && d.data > 1 && d.context == 1;
     EXPECT_EQ(all.number_of_placements(d), both ? 2u : 1u);
     with_both += both ? 1 : 0;
@@ -121,8 +123,8 @@ TEST(Enumeration, HasOneOrderWhereAllLinksAreTheSame) {
   for (const Degrees& d : all.degrees) EXPECT_EQ(all.number_of_placements(d), 1u);
 }
 
-// Four replicas of a node and two stages: below a leaf of four nodes there are all four replicas in
-// one order and two in the other, but no link is narrower for it.
+// Four replicas of a node each, and two stages. A leaf of four nodes contains all four replicas in
+// one order and two in the other, but no link is narrower because of it.
 TEST(Enumeration, HasOneOrderWhereOnlyWhatLiesBelowALeafDiffers) {
   Job job = job_with_orders();
   job.cluster.nodes = 8;
@@ -147,14 +149,15 @@ TEST(Enumeration, HasTheOrdersThatAreNamedWhateverTheStackHas) {
   const Enumeration one = enumerate(prepare(job_with_orders()), {}, named);
   ASSERT_EQ(one.placements.size(), 1u);
   EXPECT_EQ(one.placements[0].rank_order, named.rank_order);
-  // Tensor groups elsewhere: degrees of their own.
+  // Orders that place the tensor groups elsewhere give degrees of their own.
   space.rank_order = {"tp-cp-ep-dp-pp", "pp-dp-tp-cp-ep"};
   const Enumeration apart = enumerate(prepare(job_with_orders()), space);
   EXPECT_TRUE(std::any_of(apart.degrees.begin(), apart.degrees.end(),
                           [](const Degrees& d) { return d.placement == 1; }));
 }
 
-// Experts on t·c ranks leave D replicas of them; on others the pipeline's ranks would lie apart.
+// Experts on t·c ranks leave D replicas of them. With other experts the ranks of the pipeline would
+// lie apart.
 TEST(Enumeration, PutsAPipelineInsideReplicasWhereExpertsHaveAsMany) {
   Job job = small_moe_job();
   job.training.stack.rank_orders = {"tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"};
@@ -169,7 +172,7 @@ TEST(Enumeration, PutsAPipelineInsideReplicasWhereExpertsHaveAsMany) {
   EXPECT_GT(with_both, 0);
 }
 
-// 8 replicas: 4 are of a node, which is a leaf of its own.
+// Of 8 replicas, 4 lie in a node, which is a leaf of its own.
 TEST(Enumeration, ShardsOverGroupsNearbyWhereTheStackCan) {
   Job job = small_dense_job();
   job.training.stack.grouped_sharding = {2, 3};
@@ -187,7 +190,7 @@ TEST(Enumeration, ShardsOverGroupsNearbyWhereTheStackCan) {
     return found;
   };
   using Found = std::vector<std::pair<int, int>>;
-  // 16 devices, batch 8: 8 replicas of t = 2, two a node, four below a leaf.
+  // 16 devices, batch 8: 8 replicas with t = 2, two per node, four below a leaf.
   EXPECT_EQ(shardings(8, 2),
             Found({{0, 0}, {1, 0}, {2, 0}, {2, 2}, {2, 4}, {3, 0}, {3, 2}, {3, 4}}));
   EXPECT_EQ(shardings(4, 4), Found({{0, 0}, {1, 0}, {2, 0}, {2, 2}, {3, 0}, {3, 2}}));
@@ -196,7 +199,7 @@ TEST(Enumeration, ShardsOverGroupsNearbyWhereTheStackCan) {
   EXPECT_TRUE(experts.grouped_stages.empty());
 }
 
-// Of six replicas: pairs and threes, but one alone shards nothing.
+// Six replicas shard over pairs and threes; a group of one shards nothing.
 TEST(Enumeration, ShardsOverGroupsOfEverySize) {
   Job job = small_dense_job();
   job.training.stack.grouped_sharding = {3};
@@ -265,7 +268,7 @@ TEST(Enumeration, TakesAsManyStagesAsRecomputationIsNamedFor) {
   EXPECT_EQ(more.recomputes_of({.pipeline = 4}), 1u);
 }
 
-// Lists that several degrees share are those of each of them.
+// Degrees that shard alike share a list, and it is the right one for each of them.
 TEST(Enumeration, SharesListsOfShardingsAmongDegreesThatShardAlike) {
   Job job = small_moe_job();
   job.cluster.nodes = 4;
@@ -287,7 +290,7 @@ std::vector<int> stages_of(const Enumeration& all, int pipeline) {
   return all.zero_stages_of({.pipeline = pipeline, .data = 4});
 }
 
-// Megatron-FSDP goes without a pipeline; torchtitan has no ZeRO-1.
+// Megatron-FSDP runs without a pipeline; torchtitan has no ZeRO-1.
 TEST(Enumeration, HasTheZeroStagesOfTheStackUnlessTheyAreNamed) {
   Job job = small_dense_job();
   EXPECT_EQ(stages_of(enumerate(prepare(job), {}), 2), (std::vector<int>{0, 1, 2, 3}));
@@ -323,7 +326,7 @@ TEST(Enumeration, OffloadsWhatTheStackCanUnlessItIsNamed) {
   EXPECT_EQ(list[4].on_device, 1u);
   EXPECT_EQ(list[6].zero_stage, 3);
   EXPECT_EQ(list[6].on_device, 3u);
-  // One rank shards nothing, but moves the states layer by layer under ZeRO-3.
+  // A single rank shards nothing, but under ZeRO-3 it moves the states layer by layer.
   EXPECT_EQ(shardings({}, {}, 1).size(), 4u);
   EXPECT_EQ(shardings({}, {.offload = optimizer}, 8).size(), 4u);
   const std::vector<Sharding> named = shardings({.offload = {"all"}}, {}, 8);
@@ -340,7 +343,7 @@ TEST(Enumeration, ListsAZeroStageOnceWhereThereIsNothingToShard) {
   EXPECT_EQ(all.zero_stages_of({.tensor = 4, .pipeline = 2}, states), vector<int>({1, 2, 3}));
 }
 
-// FSDP's shards are the optimizer's fp32 copy, and a 16-bit one is kept only where it is whole.
+// FSDP's shards are the optimizer's fp32 copy; a 16-bit copy exists only while it is whole.
 TEST(Enumeration, HasZeroThreeOfOneRankWhereItKeepsFewerWeights) {
   Job job = small_dense_job();
   job.training.stack.keeps_weight_copy = false;
@@ -394,7 +397,7 @@ TEST(Enumeration, ExpertDegreesDivideExpertsAndRanks) {
   EXPECT_TRUE(folded) << "experts may re-use the tensor-parallel ranks";
 }
 
-// What was listed before it was over is some of all: at least the first degrees.
+// What was listed before the search was stopped is a part of all: at least the first degrees.
 TEST(Enumeration, EndsWhenItIsOver) {
   const PreparedJob job = prepare(small_moe_job());
   const auto key = [](const Degrees& d) {
