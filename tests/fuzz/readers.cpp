@@ -33,7 +33,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A refusal is one line that says something.
+// A refusal must be one non-empty line.
 void check_line(const Error& error) {
   const bool whole = !error.message.empty() && error.message.find('\n') == std::string::npos &&
                      error.where.find('\n') == std::string::npos && error.message.size() < 2000;
@@ -53,8 +53,8 @@ bool check_scenario(const Expected<Imported>& imported) {
 
 ForeignFile fuzzed(const std::string& text) { return {"fuzz", "fuzz", text}; }
 
-// A document of a kind that stands in a file of its own, from its text; what is read is written and
-// read again.
+// Reads a document of a kind that has a file of its own from its text. check_document writes what
+// was read and reads it again.
 template <typename S>
 Expected<S> document_of(const Section<S>& section, const std::string& text) {
   auto value = parse_json(text);
@@ -78,7 +78,7 @@ bool check_document(const Section<S>& section, const std::string& text) {
   return true;
 }
 
-// The text as a file, for the readers that open one; gone with the value.
+// The text as a file, for readers that open one. The file is deleted with the value.
 class OutsideFile {
  public:
   OutsideFile(const std::string& text, std::string_view name)

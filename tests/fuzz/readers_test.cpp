@@ -1,7 +1,6 @@
-// Every reader of outside files takes its seeds, and answers or refuses in one line whatever else
-// it is given: the seeds cut, repeated and with wrong bytes, numbers and brackets, the same
-// everywhere. What libFuzzer does for minutes this does for a moment, so that a reader cannot be
-// forgotten.
+// Every reader of outside files accepts its seeds. Anything else it accepts or refuses in one line:
+// seeds that are cut, repeated, or changed in bytes, numbers and brackets, the same on every
+// machine. This does for a moment what libFuzzer does for minutes, so that no reader is forgotten.
 #include "tests/fuzz/readers.h"
 
 #include <gtest/gtest.h>
@@ -60,7 +59,7 @@ constexpr auto kPieces = std::to_array<std::string_view>({"",
                                                           ".",
                                                           "true"});
 
-// A part of the text becomes something else, or comes twice.
+// The text with a part replaced or repeated, or cut off.
 std::string broken(std::string text, std::mt19937& random) {
   const std::size_t at = random() % (text.size() + 1);
   const std::size_t size = random() % 12;

@@ -1,6 +1,6 @@
-// The claims of docs/accuracy.md, on the published runs beside the checkout: every run is priced,
-// and no file's error is above its tolerance. tests/scenarios/tolerances.json is the one table of
-// claims; scripts/accuracy prints it beside what was reached.
+// Checks the claims of docs/accuracy.md on the published runs beside the checkout: every run is
+// priced, and no file's error exceeds its tolerance. tests/scenarios/tolerances.json is the one
+// table of claims; scripts/accuracy prints it beside what was reached.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -49,7 +49,7 @@ std::vector<PricedRun> runs_in(const fs::path& folder) {
   return runs;
 }
 
-// Those that figures of the catalog are fitted to.
+// The runs that figures of the catalog are fitted to.
 std::vector<PricedRun> published_runs(const fs::path& shared) {
   return runs_in(shared / "measured" / "runs");
 }
@@ -89,8 +89,8 @@ TEST(Accuracy, OfEachPublishedFileIsWithinItsClaim) {
   EXPECT_EQ(claimed, claims.size()) << "a claimed file is not there";
 }
 
-// What the claim for runs never seen is worth: published by sources, or of networks, that no figure
-// of the catalog was fitted to.
+// Tests the claim for unseen runs on runs of sources, or of networks, that no figure of the catalog
+// was fitted to.
 TEST(Accuracy, OfRunsThatNothingWasFittedToIsWithinItsClaim) {
   const fs::path folder = beside_this("unfitted_runs");
   std::map<bool, std::vector<PricedRun>> runs;  // by whether the network has experts
@@ -114,8 +114,8 @@ TEST(Accuracy, OfRunsThatNothingWasFittedToIsWithinItsClaim) {
   }
 }
 
-// Some of them ran software or devices that no figure of the catalog was fitted to: a claim for
-// each source.
+// Further runs, some with software or devices that no figure of the catalog was fitted to. Each
+// source has a claim of its own.
 TEST(Accuracy, OfFurtherRunsIsWithinTheClaimOfEachSource) {
   const fs::path folder = beside_this("further_runs");
   const Json claims = tolerances().at("claimed_further");
@@ -137,8 +137,8 @@ TEST(Accuracy, OfFurtherRunsIsWithinTheClaimOfEachSource) {
   EXPECT_EQ(sources.size(), claims.size());
 }
 
-// What the A100 says of its batched GEMMs: so many published runs without flash attention, and
-// their error as it was when scripts/batched-gemms looked.
+// The A100's document states how many published runs without flash attention there are, and their
+// error as scripts/batched-gemms found it.
 TEST(Accuracy, OfRunsWithoutFlashAttentionIsWhatTheirBatchedGemmsSay) {
   TRAINYARD_NEEDS_SHARED_DATA(shared);
   const fs::path device = source_folder() / "scenarios/catalog/devices/a100-sxm-80gb.json";
@@ -164,7 +164,7 @@ TEST(Accuracy, OfPeakMemoryIsWithinItsClaim) {
             tolerances().at("claimed_memory").get<double>());
 }
 
-// They all ran.
+// All these runs were really made, so at most a few may be predicted not to fit.
 TEST(Accuracy, OfWhatFitsIsWithinItsClaim) {
   TRAINYARD_NEEDS_SHARED_DATA(shared);
   const std::vector<ValidationRow> rows = rows_of(published_runs(shared));
@@ -183,7 +183,7 @@ std::optional<Stack> catalogued(const std::vector<PricedRun>& runs, const std::s
   return std::nullopt;
 }
 
-// Of the runs that they were not fitted to the intervals hold the share that they claim.
+// The intervals contain the claimed share of the runs that they were not fitted to.
 void expect_claimed_share(const ErrorSummary& all) {
   const Json claim = tolerances().at("interval");
   EXPECT_NEAR(all.held_out_coverage.value(), claim.at("share").get<double>(),
@@ -199,7 +199,8 @@ TEST(Accuracy, OfHeldOutRunsIsWithinItsClaim) {
   EXPECT_LE(all.held_out_mape.value(), tolerances().at("claimed_held_out").get<double>());
 }
 
-// What scripts/intervals would write today, to 2 % of a step time.
+// The catalog's intervals are those that scripts/intervals would write today, to 2 % of a step
+// time.
 TEST(Accuracy, OfHeldOutRunsGivesTheIntervalsOfTheCatalog) {
   if (kSanitized)
     GTEST_SKIP() << "minutes of what OfHeldOutRunsIsWithinItsClaim does of fewer runs";

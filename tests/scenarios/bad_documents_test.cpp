@@ -1,6 +1,7 @@
-// Every document of tests/scenarios/bad/ is refused with the line that bad/expected.txt gives for
-// it. text/ is no JSON document at all; shape/ is refused by the JSON Schema too; meaning/ is what
-// a schema cannot see (duplicate keys, ranges of quantities, references, rules across fields).
+// Every document in tests/scenarios/bad/ is refused with its line in bad/expected.txt. Those in
+// text/ are not JSON; those in shape/ are also refused by the JSON Schema; those in meaning/ break
+// rules that a schema cannot express (duplicate keys, ranges of quantities, references, rules
+// across fields).
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -22,15 +23,14 @@ std::string error_line(const fs::path& file) {
   return scenario.error().where + ": " + scenario.error().message;
 }
 
-// An expected line that ends in "..." gives the beginning only: what follows lists a family of
-// names that grows.
+// An expected line that ends in "..." is only a beginning; a list of names that grows follows it.
 void expect_line(const std::string& found, const std::string& expected) {
   const bool open = expected.ends_with("...");
   EXPECT_EQ(open ? found.substr(0, expected.size() - 3) + "..." : found, expected);
 }
 
-// By document: the line begins with its name, or with "NAME => " where the error is in a document
-// that it refers to.
+// Expected lines by document. A line begins with the document's name, or with "NAME => " if the
+// error is in a document that NAME refers to.
 std::map<std::string, std::string> expected_lines() {
   std::map<std::string, std::string> lines;
   std::ifstream stream(test_folder() / "bad" / "expected.txt");

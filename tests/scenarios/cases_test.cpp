@@ -1,8 +1,8 @@
-// Worked questions: every document of scenarios/cases/ is read, planned (by its own plan, or by the
-// planner) and priced, its run simulated ("answer": "goodput"), or the points of its sweep
-// answered; values of the answer are held to what cases.json expects of them, with its source: a
-// value with a tolerance, a bound, or a bound by the same value of another case or another value of
-// the same.
+// Worked questions. Every document of scenarios/cases/ is read, planned (by its own plan or by the
+// planner) and priced, or its run is simulated ("answer": "goodput"), or the points of its sweep
+// are answered. cases.json says what values of the answer are expected and from which source: a
+// value with a tolerance, a bound, or a bound by a value of another case or by another value of the
+// same case.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 
 Json expectations() { return parse_json(read_file(test_folder() / "cases.json").value()).value(); }
 
-// The plan of the document, or the best that the planner finds; where none fits, the closest.
+// The document's plan, or the best plan that the planner finds; if none fits, the closest.
 Expected<Plan> plan_of(const Scenario& scenario, const PreparedJob& job) {
   if (scenario.plan) {
     return make_plan(*scenario.plan, scenario.job.model, scenario.job.cluster,
@@ -43,8 +43,8 @@ Expected<Plan> plan_of(const Scenario& scenario, const PreparedJob& job) {
   return std::move(plans.front().plan);
 }
 
-// The answer to a case as `estimate --format json` prints it, with `states`: the bytes of
-// parameters, gradients and optimizer on the first stage. For unlike nodes as `plan` prints it.
+// The answer to a case as `estimate --format json` prints it, or for unlike nodes as `plan` prints
+// it. It also has `states`, the bytes of parameters, gradients and optimizer on the first stage.
 Expected<Json> estimate_of(const fs::path& file) {
   const auto scenario = read_scenario(file);
   if (!scenario) return tl::unexpected(scenario.error());
@@ -65,7 +65,8 @@ Expected<Json> estimate_of(const fs::path& file) {
   return answer;
 }
 
-// As `goodput --format json` prints it, without the search for the best interval and spares.
+// The answer as `goodput --format json` prints it, without the search for the best interval and
+// spares.
 Expected<Json> goodput_of(const fs::path& file) {
   const auto question = read_question(file);
   if (!question) return tl::unexpected(question.error());
@@ -85,7 +86,8 @@ Expected<Json> goodput_of(const fs::path& file) {
   return Json::parse(goodput_json(question->scenario, *plan, report));
 }
 
-// A list of the points' rows; null where the conditions leave one out. A run takes a second here.
+// The rows of the points; null for a point that the constraints leave out. A real run counts as one
+// second.
 Expected<Json> points_of(const fs::path& file) {
   const auto sweep = read_sweep(file);
   if (!sweep) return tl::unexpected(sweep.error());
@@ -108,7 +110,7 @@ Expected<Json> answer_to(const std::string& name, const std::string& kind) {
   return kind == "sweep" ? points_of(file) : estimate_of(file);
 }
 
-// Each is worked out once.
+// The answer to a case, which is computed once.
 const Expected<Json>& known_answer(const std::string& name, const Json& expectation) {
   static std::map<std::string, Expected<Json>> known;
   const std::string kind = expectation.value("answer", "estimate");
@@ -117,7 +119,7 @@ const Expected<Json>& known_answer(const std::string& name, const Json& expectat
   return known.emplace(name + kind, answer_to(name, kind)).first->second;
 }
 
-// A number, or 0 and 1 for false and true.
+// The value as a number, with 0 and 1 for false and true.
 double value_of(const std::string& name, const Json& expectation, const char* which = "value") {
   const auto& answer = known_answer(name, expectation);
   EXPECT_TRUE(answer.has_value()) << answer.error().where << ": " << answer.error().message;
@@ -144,7 +146,7 @@ Range range_of(const Json& expectation) {
   return {expected - tolerance, expected + tolerance};
 }
 
-// What is expected of each case: its values are looked up in one answer.
+// The expectations of each case, so that one answer serves all of them.
 using Expectations = std::map<std::string, std::vector<Json>>;
 
 Expectations expectations_by_case() {
@@ -177,7 +179,7 @@ std::string test_name(const testing::TestParamInfo<Expectations::value_type>& te
 
 INSTANTIATE_TEST_SUITE_P(Worked, Cases, ::testing::ValuesIn(expectations_by_case()), test_name);
 
-// Without the folder of what other tools wrote.
+// The documents of the cases, without the folder of other tools' files.
 std::vector<fs::path> case_files() {
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(source_folder() / "scenarios" / "cases")) {

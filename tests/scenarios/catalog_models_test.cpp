@@ -22,7 +22,7 @@ std::string test_name(std::string name) {
   return name;
 }
 
-// A count that was published to the last parameter, and of it what the document has no field for.
+// A count that was published exactly, and how many of its parameters the document cannot express.
 struct ExactCount {
   std::string model;
   double published;
@@ -37,8 +37,8 @@ TEST_P(ExactCounts, IsThePublishedOne) {
 }
 
 // BLOOM: model cards; the norm after the embedding has 2h. Qwen and DeepSeek: half the bytes of the
-// safetensors index. Mistral Small: its index. Gemma: embedding and other parameters of Table 2 of
-// the reports, added; the norms after attention and MLP of Gemma 2 have 2h a layer.
+// safetensors index. Mistral Small: its index. Gemma: the sum of embedding and other parameters in
+// Table 2 of the reports; the norms after attention and MLP of Gemma 2 have 2h per layer.
 INSTANTIATE_TEST_SUITE_P(
     Published, ExactCounts,
     ::testing::Values(ExactCount{"bloom-560m", 559'214'592, 2.0 * 1024},
@@ -79,8 +79,9 @@ TEST_P(RoundedCounts, IsThePublishedOne) {
   EXPECT_NEAR(found, expected.billions, expected.rounding);
 }
 
-// Half of the last digit that was published; a whole one where the authors cut digits off instead
-// (PaLM, LLaMA 65B, Qwen2.5, MPT). Of a name that is one number ("40B") its leading digit.
+// The tolerance is half of the last published digit, or a whole one where the authors cut digits
+// off (PaLM, LLaMA 65B, Qwen2.5, MPT). A name that is one number ("40B") counts with its leading
+// digit.
 INSTANTIATE_TEST_SUITE_P(
     Published, RoundedCounts,
     ::testing::Values(
@@ -105,8 +106,8 @@ INSTANTIATE_TEST_SUITE_P(
         RoundedCount{"mpt-7b", 6.7, 0.1}, RoundedCount{"mpt-30b", 29.95, 0.01}),
     [](const auto& tested) { return test_name(tested.param.model); });
 
-// Gemma 3 report, Table 1: parameters without the embedding, whose row also counts the projection
-// of images; the norms after attention and MLP have 2h a layer.
+// Gemma 3 report, Table 1: parameters without the embedding, whose column also counts the
+// projection of images. The norms after attention and MLP have 2h per layer.
 TEST(Gemma3, HasThePublishedParametersBesideTheEmbedding) {
   const auto check = [](const char* name, double millions) {
     const Transformer model = catalog_model(name);

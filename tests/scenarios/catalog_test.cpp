@@ -77,7 +77,8 @@ INSTANTIATE_TEST_SUITE_P(All, CatalogEntries,
                            return name;
                          });
 
-// Rates of kernels are fitted to a table of measurements, or say that there is none.
+// Rates of kernels name the table of measurements that they were fitted to, or say that there is
+// none.
 TEST(Catalog, DevicesSayWhatWasNotMeasured) {
   for (const std::string& name : catalog_names("device")) {
     const Json device = parse_json(find_in_catalog("device", name)->text).value();
@@ -93,7 +94,8 @@ bool begins_with(const Json& source, std::string_view words) {
   return source.get_ref<const std::string&>().starts_with(words);
 }
 
-// Not where the chip is one that was measured, nor where training runs on it set its clock.
+// The interval is not widened if the chip itself was measured, or if training runs on it determine
+// its clock.
 TEST(Catalog, DevicesHaveWiderIntervalsForRatesOfAnotherDevice) {
   int wider = 0;
   for (const std::string& name : catalog_names("device")) {
@@ -117,7 +119,7 @@ Json device_rates(const std::string& name) {
   return parse_json(find_in_catalog("device", name)->text).value()["rates"];
 }
 
-// A published figure with its unit, or the device of the catalog that it is taken from.
+// Whether the source names a published figure with its unit, or a device of the catalog.
 bool names_a_figure_or_a_device(const std::string& source) {
   for (const std::string_view unit : {" TB/s", " TFLOP/s", " %"}) {
     const auto at = source.find(unit);
@@ -131,9 +133,9 @@ bool names_a_figure_or_a_device(const std::string& source) {
   return find_in_catalog("device", name) != nullptr;
 }
 
-// No table of the measured kernels has them (issue of the predictions: published figures, named).
-// AMD, "Understanding RCCL Bandwidth and xGMI Performance on AMD Instinct MI300X" (2025): 310 to
-// 330 GB/s among the eight of a node; between two of them one link, of which 48 GB/s can be used.
+// The measured tables have no collectives of this mesh, so published figures are used. AMD,
+// "Understanding RCCL Bandwidth and xGMI Performance on AMD Instinct MI300X" (2025): 310 to 330
+// GB/s among the eight of a node; between two of them one link, of which 48 GB/s can be used.
 TEST(Catalog, CollectivesOfAMeshAreAtWhatItsLibraryAttains) {
   const auto document = read_device("mi300x-192gb", "the test");
   ASSERT_TRUE(document) << document.error().message;
@@ -172,7 +174,8 @@ TEST(Catalog, DevicesNameTheFiguresThatNoTableHas) {
   }
 }
 
-// One figure, with what the runs that have such kernels say of it (scripts/batched-gemms).
+// One figure for all devices, with what the runs that use such kernels say about it
+// (scripts/batched-gemms).
 TEST(Catalog, DevicesHaveOneFigureOfBatchedGemmsWithDataDateAndError) {
   for (const std::string& name : catalog_names("device")) {
     const Json rates = device_rates(name);
@@ -192,7 +195,7 @@ TEST(Catalog, DevicesHaveOneFigureOfBatchedGemmsWithDataDateAndError) {
   }
 }
 
-// Which kernel runs attention's backward pass is the stack's to say, and from where.
+// The stack says which kernel runs attention's backward pass, and names its source.
 TEST(Catalog, StacksNameTheSourceOfTheirAttentionBackward) {
   for (const std::string& name : catalog_names("stack")) {
     const Json stack = parse_json(find_in_catalog("stack", name)->text).value();
@@ -202,7 +205,7 @@ TEST(Catalog, StacksNameTheSourceOfTheirAttentionBackward) {
   }
 }
 
-// `ideal` is a bound: its figures are what it is defined by.
+// `ideal` is exempt: it is a bound, defined by its figures.
 TEST(Catalog, StacksNameTheSourceOfEveryFigure) {
   const std::set<std::string> remarks = {"trainyard", "name",     "source",
                                          "sources",   "evidence", "releases"};
@@ -271,7 +274,7 @@ struct SameModel {
 
 class CatalogModels : public ::testing::TestWithParam<SameModel> {};
 
-// Two roads to one network: the catalog document and the Hugging Face config.
+// The catalog document and the Hugging Face config describe the same network.
 TEST_P(CatalogModels, HaveTheParametersOfTheirConfigs) {
   TRAINYARD_NEEDS_SHARED_DATA(shared);
   const auto scenario = scenario_of(GetParam().name, kEightH100, "fsdp");

@@ -1,5 +1,5 @@
-// Laws of an estimate that hold whatever the device: over the catalog's devices, a dense network
-// and one of experts, the precisions that the device has, all stacks, with and without a window.
+// Laws of an estimate that hold for any device. Tested over the catalog's devices, a dense network
+// and one with experts, the precisions of the device and all stacks, with and without a window.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ namespace {
 constexpr int kWindow = 1024;
 constexpr std::int64_t kSequence = 4096;
 
-// Two nodes of eight.
+// A job on two nodes of eight devices.
 Job job_of(const std::string& device, const std::string& model, const std::string& stack) {
   const std::string text = fmt::format(
       R"({{"trainyard": "scenario/1", "model": "{}",
@@ -92,8 +92,8 @@ void scale_links(Job& job, double factor) {
   job.cluster.inter.bandwidth = job.cluster.inter.bandwidth * factor;
 }
 
-// Model FLOP at the full convention (handbook §3) count twice what a causal kernel multiplies,
-// which in a sequence this short is less than what rates lack of the peak.
+// Model FLOP in the full convention (handbook §3) count twice what a causal kernel multiplies. In a
+// sequence this short, that is less than the gap between the rates and the peak.
 void expect_possible(const Priced& one) {
   const Estimate& estimate = one.estimate;
   EXPECT_TRUE(std::isfinite(estimate.step_time.value()));
@@ -106,9 +106,9 @@ void expect_possible(const Priced& one) {
   EXPECT_LE(one.causal_mfu, 1);
 }
 
-// One second of compute may hide a second of the experts' exchange and one of the gradients'. Where
-// the latter is long, in rings over the PCIe of L40S under `ideal`, a step of Mixtral is 5.5 %
-// shorter at half the pace, and one of gpt-oss 0.25 % longer with a window.
+// A second of compute may hide a second of the experts' exchange and a second of the gradients'
+// reduction. Where the reduction is long (rings over the PCIe of L40S under `ideal`), a step of
+// Mixtral is 5.5 % shorter at half the pace, and one of gpt-oss 0.25 % longer with a window.
 struct Leeway {
   double half_pace, window;
 };

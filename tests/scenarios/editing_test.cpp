@@ -99,7 +99,7 @@ TEST(LineOf, IsTheSecondOneOfAKeyThatIsThereTwice) {
   EXPECT_EQ(line_of(wrong, "a.json", parse_scenario_at(wrong, "a.json").error()), 3);
 }
 
-// Whatever a stranger's document says, the editor has an answer and a line inside the text.
+// For any malformed document the editor has an answer and a line inside the text.
 TEST(Editing, SurvivesEveryMalformedDocument) {
   for (const char* folder : {"meaning", "shape", "text"}) {
     for (const auto& entry : std::filesystem::directory_iterator(test_folder() / "bad" / folder)) {

@@ -1,4 +1,5 @@
-// Fabrics fitted to collectives across nodes: rows in, document out, and what the catalog holds.
+// Fabrics fitted to collectives across nodes: rows in, document out, and the figures of the
+// catalog.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -18,7 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kFile = "collectives_multinode.json";
 
-// A file as long as it is looked at.
+// A file that exists as long as the object.
 class WrittenFile {
  public:
   WrittenFile(const std::string& name, const std::string& text)
@@ -42,8 +43,9 @@ Expected<FabricRows> rows_in(const std::string& rows) {
   return read_fabric_rows(file.path(), "us");
 }
 
-// A time as it stands; a bus bandwidth of 15 GB/s among 16, whose all-reduce puts 2·15/16 of the
-// bytes on a link; a dispatch of 128 tokens to 8 experts of width 7168, two bytes each, at 50 GB/s.
+// Rows state a time; or a bus bandwidth (15 GB/s among 16, where an all-reduce puts 2·15/16 of the
+// bytes on a link); or a dispatch (128 tokens to 8 experts of width 7168, two bytes each, at 50
+// GB/s).
 TEST(FabricRows, AreTimesBandwidthsAndDispatches) {
   const auto rows = rows_in(R"json(
     {"op": "all_reduce", "nodes": 2, "gpus": 16, "bytes": 1000, "time_us": 20, "source": "us"},
@@ -72,7 +74,7 @@ TEST(FabricRows, NameTheFigureThatCannotBe) {
             "found \"1K\"; allowed: a whole number from 1 to 1000000000000000");
 }
 
-// A row of the fabric's own source that says too little is not left out without a word.
+// A row of the fabric's own source that lacks a value is reported and not silently left out.
 TEST(FabricRows, NameTheRowThatSaysTooLittle) {
   const std::string whole =
       R"({"op": "all_reduce", "nodes": 2, "gpus": 16, "bytes": 1000, "time_us": 20, "source": "us"})";
@@ -122,8 +124,8 @@ std::string impossible_time(const std::string& rows) {
   return where.substr(where.find("/rows/")) + ": " + checked.error().message;
 }
 
-// Half of 1 GiB enters each of two nodes of eight 200 Gbit/s NICs: 2,684 µs, /1.2; with a launch of
-// 10 µs a thousand times 2,694.
+// Half of 1 GiB enters each of two nodes with eight 200 Gbit/s NICs in 2,684 µs; the lower limit is
+// that over 1.2. With a launch of 10 µs the upper limit is a thousand times 2,694.
 TEST(FabricRows, NameTheTimeThatNoNicsHave) {
   const auto row = [](const std::string& figure) {
     return R"({"op": "all_gather", "nodes": 2, "gpus": 16, "bytes": 1073741824, )" + figure +
@@ -139,7 +141,7 @@ TEST(FabricRows, NameTheTimeThatNoNicsHave) {
       "to";
   EXPECT_EQ(impossible_time(possible + ", " + row(R"("time_us": 1e12)")),
             "/rows/1/time_us: found a time of 1e+12" + most);
-  // 2^30 · 15/16 bytes on a link: at 1 kB/s a million seconds.
+  // 2^30 · 15/16 bytes on a link take a million seconds at 1 kB/s.
   EXPECT_EQ(impossible_time(row(R"("busbw_gb_per_s": 1e-6)")),
             "/rows/0/busbw_gb_per_s: found a time of 1.00663296e+12" + most);
 }
@@ -165,8 +167,8 @@ struct FittedFabric {
 };
 class FittedFabrics : public ::testing::TestWithParam<FittedFabric> {};
 
-// A second fit gives the figures that the catalog holds, to a thousandth, from the data there is
-// today; and what was held back is predicted as docs/accuracy.md says.
+// Fitting today's data again gives the catalog's figures to a thousandth, and held-back rows are
+// predicted as well as docs/accuracy.md says.
 TEST_P(FittedFabrics, HaveTheFiguresOfTheirRows) {
   TRAINYARD_NEEDS_SHARED_DATA(shared);
   const auto fabric = read_fabric(GetParam().name, "test");
@@ -196,8 +198,8 @@ INSTANTIATE_TEST_SUITE_P(Catalog, FittedFabrics,
                            return name;
                          });
 
-// What a ring over nodes of eight A100 attains of a large message on `nics` of the fabric's NICs,
-// in bytes of bus bandwidth a second.
+// The bus bandwidth, in bytes per second, of a ring of a large message over nodes of eight A100
+// that uses `nics` of the fabric's NICs.
 double bus_rate(const std::string& fabric, int nodes, int nics) {
   const Json figures = parse_json(find_in_catalog("fabric", fabric)->text).value();
   const std::string document =
@@ -213,8 +215,8 @@ double bus_rate(const std::string& fabric, int nodes, int nics) {
   return bytes * 2 * (devices - 1) / devices / fabric_sample_time(read->problem, sample).value();
 }
 
-// collectives_multinode.json: 86 GB/s among 16 A100 on four HDR NICs a node (NCCL issue
-// 1048); 5.061 GB/s among 32 A100 by one communicator on one Omni-Path NIC a node (bigscience).
+// collectives_multinode.json: 86 GB/s among 16 A100 with four HDR NICs per node (NCCL issue 1048);
+// 5.061 GB/s among 32 A100 for one communicator on one Omni-Path NIC per node (bigscience).
 TEST(PublishedFabrics, AttainTheBusBandwidthThatTheyName) {
   EXPECT_NEAR(bus_rate("infiniband-hdr-4", 2, 4) / 86e9, 1, 0.02);
   EXPECT_NEAR(bus_rate("omni-path-4", 4, 1) / 5.061e9, 1, 0.02);

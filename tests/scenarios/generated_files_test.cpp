@@ -1,6 +1,6 @@
-// scenarios/schema/ and docs/scenarios.md are generated from the tables of fields and checked in:
-// here they are compared, and with TRAINYARD_WRITE_GENERATED=1 written. What devices have from
-// other devices is written by scripts/derive-devices.
+// scenarios/schema/ and docs/scenarios.md are generated from the tables of fields and checked in.
+// The tests compare them, or write them if TRAINYARD_WRITE_GENERATED=1. scripts/derive-devices
+// writes what devices take from other devices.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

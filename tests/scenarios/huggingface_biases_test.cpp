@@ -1,5 +1,5 @@
 // Which linear layers of a Hugging Face network have biases, and which norms it ends with. The
-// numbers are those of transformers 4.57, which builds the network of each config.
+// expected numbers are those of transformers 4.57, which builds the network of each config.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -18,7 +18,7 @@ double parameters_of(const std::string& more) {
   return read ? parameter_count(read->model, 0) + uncounted_parameters(*read) : 0;
 }
 
-// Code that has its biases written down asks neither key.
+// Code with fixed biases reads neither key.
 TEST(HuggingFaceBiases, AreThoseOfTheCodeWhereItAsksNoKey) {
   EXPECT_EQ(parameters_of(R"("model_type": "qwen2", "attention_bias": false)"), 177'984);
   EXPECT_EQ(parameters_of(R"("model_type": "mistral", "attention_bias": true, "mlp_bias": true)"),
@@ -30,7 +30,7 @@ TEST(HuggingFaceBiases, AreNoneWhereTheirKeyIsNull) {
   EXPECT_EQ(parameters_of(R"("model_type": "gpt_neox", "attention_bias": null)"), 145'792);
 }
 
-// Its experts and its router have biases whatever `attention_bias` says.
+// Experts and router have biases whatever `attention_bias` says.
 TEST(HuggingFaceBiases, OfTheExpertsOfGptOssAreCountedWithoutThoseOfAttention) {
   const std::string oss = R"("model_type": "gpt_oss", "head_dim": 16, "num_local_experts": 8,
                              "num_experts_per_tok": 2, "attention_bias": )";
@@ -38,7 +38,7 @@ TEST(HuggingFaceBiases, OfTheExpertsOfGptOssAreCountedWithoutThoseOfAttention) {
   EXPECT_EQ(parameters_of(oss + "false"), 877'680);
 }
 
-// The norm behind the last layer is not in every OPT.
+// Not every OPT has the norm after the last layer.
 TEST(HuggingFaceNorms, OfOptMayEndBeforeTheHead) {
   const auto read = parse_huggingface(R"({"model_type": "opt", "hidden_size": 64, "ffn_dim": 128,
       "num_attention_heads": 4, "num_hidden_layers": 4, "vocab_size": 100,

@@ -1,10 +1,10 @@
-// Configs of published networks, family by family, against their exact numbers of parameters.
+// Configs of published networks, family by family, with their exact numbers of parameters.
 //
 // The numbers are a second computation: Hugging Face transformers 5.23 builds the network of the
-// config (on the meta device, without weights), and its tensors are added up, the router's
-// correction biases included. What the networks' papers and cards print stands beside. The configs
-// are those published, without what is no architecture and without long lists that the family's
-// default says too.
+// config (on the meta device, without weights), and its tensors are added up, with the router's
+// correction biases. The comments give what papers and cards print. The configs are the published
+// ones, without keys that are no architecture and without long lists equal to the family's
+// defaults.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

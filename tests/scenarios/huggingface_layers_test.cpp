@@ -1,5 +1,6 @@
 // Which layers of a Hugging Face network have experts and which attend with a window. Expected
-// values are by hand from the code named beside them, of transformers 4.57 (models/<type>/).
+// values are derived by hand from the code that is named beside them, of transformers 4.57
+// (models/<type>/).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +16,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Of a config with sizes that are right.
+// The network of a config with valid sizes and `more` keys.
 ImportedModel network_of(int layers, const std::string& more) {
   const auto read = parse_huggingface(
       R"({"hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 4,
@@ -26,9 +27,10 @@ ImportedModel network_of(int layers, const std::string& more) {
   return read.value_or(ImportedModel{});
 }
 
-// configuration_llama4.py takes `moe_layers` where it is not None, an empty list too, else range(
-// step - 1, layers, step); of 0 vLLM's llama4.py makes layers without experts. modeling_llama4.py
-// gives those without experts an MLP of intermediate_size_mlp, by its class 16384.
+// configuration_llama4.py takes `moe_layers` unless it is None (an empty list counts), else
+// range(step - 1, layers, step). For a step of 0, vLLM's llama4.py makes layers without experts.
+// modeling_llama4.py gives layers without experts an MLP of intermediate_size_mlp, by default
+// 16384.
 TEST(HuggingFaceLayers, OfLlama4HaveNoExpertsWhereItsListIsEmptyOrItsStepNought) {
   const std::string llama4 = R"("model_type": "llama4_text", "num_local_experts": 16, )";
   for (const char* dense : {R"("moe_layers": [], "interleave_moe_layer_step": 1)",
@@ -58,10 +60,9 @@ TEST(HuggingFaceLayers, OfArcticHaveExpertsFromTheSecondOnWhereItsFrequencyIsTwo
   EXPECT_FALSE(layer_kind(model, 2).moe);
 }
 
-// By the forward() of the decoder layers in modeling_<type>.py: GPTNeoXLayer and
-// StableLmDecoderLayer ask use_parallel_residual, by their classes true and false;
-// FalconDecoderLayer adds the attention to the MLP with a new decoder or parallel_attn, by its
-// class true.
+// From the forward() of the decoder layers in modeling_<type>.py. GPTNeoXLayer and
+// StableLmDecoderLayer read use_parallel_residual (defaults true and false). FalconDecoderLayer
+// adds attention and MLP with a new decoder or with parallel_attn (default true).
 TEST(HuggingFaceLayers, SayWhereAttentionAndMlpAreSideBySide) {
   const auto side_by_side = [](const std::string& more) {
     const auto& notes = network_of(4, "\"model_type\": " + more).assumptions;
@@ -83,7 +84,8 @@ TEST(HuggingFaceLayers, SayWhereAttentionAndMlpAreSideBySide) {
   }
 }
 
-// `layer_types` says that a layer is attention, not whose keys it reads or what its embeddings are.
+// `layer_types` says that a layer has attention, but not whose keys it reads or what its embeddings
+// are.
 TEST(HuggingFaceLayers, NamedByTheirTypesAreStillRefusedForWhatTheTypesDoNotSay) {
   const std::string sizes =
       R"({"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64, "vocab_size": 100,
@@ -98,7 +100,8 @@ TEST(HuggingFaceLayers, NamedByTheirTypesAreStillRefusedForWhatTheTypesDoNotSay)
   EXPECT_TRUE(parse_huggingface(sizes + R"("mamba_d_state": 16})", "config").has_value());
 }
 
-// modeling_llama.py and configuration_llama.py know no sliding_window; Mistral's and Mixtral's do.
+// modeling_llama.py and configuration_llama.py have no sliding_window; those of Mistral and Mixtral
+// have.
 TEST(HuggingFaceLayers, HaveAWindowOnlyWhereTheCodeOfTheFamilyHasOne) {
   const std::string window = R"(", "sliding_window": 4096)";
   const auto of = [&](const std::string& type) {
@@ -117,7 +120,7 @@ TEST(HuggingFaceLayers, HaveAWindowOnlyWhereTheCodeOfTheFamilyHasOne) {
   }
 }
 
-// "sliding_attention" for L, "full_attention" for G.
+// The key layer_types: "sliding_attention" for L, "full_attention" for G.
 std::string layer_types(const std::string& letters) {
   std::string types;
   for (const char letter : letters) {
@@ -135,7 +138,7 @@ std::string letters_of(const Transformer& model) {
   return letters;
 }
 
-// configuration_qwen2.py: sliding_attention for i >= max_window_layers.
+// configuration_qwen2.py: layers i >= max_window_layers have sliding_attention.
 TEST(HuggingFaceLayers, OfQwen2AttendInFullUpToTheFirstWindow) {
   for (const auto& [layers, full] : {std::pair(28, 21), std::pair(60, 40), std::pair(62, 31)}) {
     const ImportedModel qwen =
@@ -149,8 +152,8 @@ TEST(HuggingFaceLayers, OfQwen2AttendInFullUpToTheFirstWindow) {
   }
 }
 
-// configuration_llama4.py: "chunked_attention" where no_rope_layers has 1; where it is empty, 0 is
-// each no_rope_layer_interval-th, by its class each fourth.
+// configuration_llama4.py: "chunked_attention" where no_rope_layers has 1. If that list is empty,
+// it has 0 for each no_rope_layer_interval-th layer, by default each fourth.
 TEST(HuggingFaceLayers, OfLlama4AttendInFullWhereTheyHaveNoRotaryPositions) {
   const auto letters = [](const std::string& more) {
     const std::string llama4 = R"("model_type": "llama4_text", "moe_layers": [],
@@ -162,8 +165,8 @@ TEST(HuggingFaceLayers, OfLlama4AttendInFullWhereTheyHaveNoRotaryPositions) {
   EXPECT_EQ(letters(R"(, "no_rope_layers": [])"), "LLLGLLLG");
 }
 
-// configuration_cwm.py (transformers 5.24): full where i % 4 is 0. configuration_gemma2.py knows no
-// use_sliding_window, configuration_qwen3.py does.
+// configuration_cwm.py (transformers 5.24): layers with i % 4 == 0 attend in full.
+// configuration_gemma2.py has no use_sliding_window, configuration_qwen3.py has.
 TEST(HuggingFaceLayers, HaveTheWindowsOfTheirClass) {
   const std::string window = R"("sliding_window": 8, "use_sliding_window": )";
   EXPECT_EQ(letters_of(network_of(8, R"("model_type": "cwm")").model), "GLLLGLLL");
@@ -173,8 +176,8 @@ TEST(HuggingFaceLayers, HaveTheWindowsOfTheirClass) {
             "GGGG");
 }
 
-// A pattern that leading layers and a period make is planned as it is; of any other as many layers
-// attend in full.
+// A pattern of leading layers and a period is planned as it is. For any other pattern, the same
+// number of layers attends in full.
 TEST(HuggingFaceLayers, AttendInFullAsManyAsTheirTypesSay) {
   const auto olmo = [](const std::string& letters) {
     return network_of(static_cast<int>(letters.size()),
@@ -194,7 +197,7 @@ TEST(HuggingFaceLayers, AttendInFullAsManyAsTheirTypesSay) {
     EXPECT_EQ(std::ranges::count(letters_of(model), 'G'), std::ranges::count(letters, 'G'))
         << letters;
   }
-  // Each third of 62 is 20, and of the first 5 one is among them: 4 more.
+  // Each third of 62 layers is 20, of which one is among the first 5; with these 5 that makes 24.
   EXPECT_THAT(
       olmo(scattered).assumptions,
       ::testing::Contains("24 of 62 layers attend in full, not each n-th: planned as the first 5 "

@@ -81,7 +81,8 @@ TEST_F(HuggingFace, ReadsGpt2ByItsOwnKeys) {
   EXPECT_EQ(parameter_count(gpt2->model, 1024), 124'439'808);
 }
 
-// Qwen2-7B: 7,615,616,512 parameters (safetensors index of Qwen/Qwen2-7B): biases on QKV only.
+// Qwen2-7B has 7,615,616,512 parameters (safetensors index of Qwen/Qwen2-7B), with biases only on
+// QKV.
 TEST_F(HuggingFace, KnowsTheBiasesThatQwen2DoesNotWriteDown) {
   const auto qwen = imported(R"({"model_type": "qwen2", "num_hidden_layers": 28,
       "hidden_size": 3584, "intermediate_size": 18944, "num_attention_heads": 28,
@@ -92,7 +93,8 @@ TEST_F(HuggingFace, KnowsTheBiasesThatQwen2DoesNotWriteDown) {
   EXPECT_EQ(qwen->model.sliding_window, 0);
 }
 
-// Gemma-2-2B ties its embeddings without saying so, and every second layer attends in full.
+// Gemma-2-2B ties its embeddings and has full attention in every second layer, neither of which the
+// config says.
 TEST_F(HuggingFace, KnowsWhatGemma2LeavesToItsCode) {
   const auto gemma = imported(R"({"model_type": "gemma2", "num_hidden_layers": 26,
       "hidden_size": 2304, "intermediate_size": 9216, "num_attention_heads": 8,
@@ -121,7 +123,7 @@ TEST_F(HuggingFace, SaysWhatItAssumesOfAModelTypeItDoesNotKnow) {
                                      HasSubstr("intermediate_size is not said: 4 times")));
 }
 
-// Squared ReLU has no gate (So et al. 2021, Primer); LayerNorm's epsilon has a name of its own.
+// Squared ReLU has no gate (So et al. 2021, Primer); LayerNorm's epsilon has its own key.
 TEST_F(HuggingFace, TakesHintsOfAModelTypeItDoesNotKnow) {
   const std::string sizes =
       R"("num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4, "vocab_size": 100)";
@@ -137,7 +139,8 @@ TEST_F(HuggingFace, TakesHintsOfAModelTypeItDoesNotKnow) {
   ASSERT_TRUE(gated.has_value());
   EXPECT_TRUE(gated->model.gated_mlp);
   EXPECT_EQ(gated->model.norm, Norm::rms_norm);
-  // GELU behind LayerNorm is GPT-2's MLP, behind RMSNorm Gemma's; "gegelu" has a gate in its name.
+  // GELU with LayerNorm is GPT-2's MLP, GELU with RMSNorm is Gemma's; "gegelu" has a gate in its
+  // name.
   const auto is_gated = [&](const std::string& more) {
     return imported(R"({"model_type": "brandnew", )" + more + ", " + sizes + "}")
         .value()
@@ -160,7 +163,7 @@ TEST_F(HuggingFace, RefusesWhatIsNotADecoder) {
   EXPECT_FALSE(imported(R"({"model_type": "mamba2", "num_hidden_layers": 2})").has_value());
 }
 
-// What import writes reads back to a network of the same parameters.
+// The document that import writes reads back to a network with the same parameters.
 TEST_F(HuggingFace, ImportedModelIsADocumentOfTheSameParameters) {
   TRAINYARD_NEEDS_SHARED_DATA(shared);
   for (const char* file : {"DeepSeek-V3.json", "gpt-oss-20b.json", "Qwen3-235B-A22B.json"}) {
@@ -178,7 +181,7 @@ TEST_F(HuggingFace, ImportedModelIsADocumentOfTheSameParameters) {
   }
 }
 
-// Sums by hand: 40 · (4 · 6144² …) = the 131,596,523,520 of databricks/dbrx-base (132 B).
+// The sum by hand, 40 · (4 · 6144² …), equals the 131,596,523,520 of databricks/dbrx-base (132 B).
 TEST(HuggingFaceText, ReadsTheExpertsOfDbrxFromTheirPartOfTheConfig) {
   const auto read = parse_huggingface(R"({"model_type": "dbrx", "d_model": 6144, "n_heads": 48,
       "n_layers": 40, "vocab_size": 100352, "attn_config": {"kv_n_heads": 8, "clip_qkv": 8},
@@ -191,7 +194,7 @@ TEST(HuggingFaceText, ReadsTheExpertsOfDbrxFromTheirPartOfTheConfig) {
 }
 
 // MultiQueryAttention of MosaicML's llm-foundry (layers/attention.py) has one head of keys and
-// values, whatever kv_n_heads says; GroupedQueryAttention asks for it.
+// values whatever kv_n_heads says; GroupedQueryAttention reads it.
 TEST(HuggingFaceText, ReadsTheHeadsOfKeysFromTheKindOfAttentionOfMpt) {
   const auto kv_heads = [](const std::string& attention) {
     return parse_huggingface(R"({"model_type": "mpt", "d_model": 4096, "n_heads": 32,
@@ -211,7 +214,7 @@ TEST(HuggingFaceText, ReadsTheHeadsOfKeysFromTheKindOfAttentionOfMpt) {
                   .model.gated_mlp);
 }
 
-// CohereForAI/c4ai-command-r-v01: 34,980,831,232 parameters; its block has one norm, ours two.
+// CohereForAI/c4ai-command-r-v01: 34,980,831,232 parameters. Its block has one norm, ours has two.
 TEST(HuggingFaceText, TiesTheEmbeddingsOfCommandR) {
   const auto read = parse_huggingface(R"({"model_type": "cohere", "hidden_size": 8192,
       "intermediate_size": 22528, "num_hidden_layers": 40, "num_attention_heads": 64,
@@ -221,7 +224,7 @@ TEST(HuggingFaceText, TiesTheEmbeddingsOfCommandR) {
   EXPECT_NEAR(static_cast<double>(parameter_count(read->model, 8192)), 34'980'831'232.0, 2e6);
 }
 
-// As bigscience/bloom spells its width.
+// Written with the key that bigscience/bloom uses for its width.
 TEST(HuggingFaceText, ReadsBloomAsItWasPublished) {
   const auto read = parse_huggingface(R"({"model_type": "bloom", "n_embed": 14336, "n_layer": 70,
       "num_attention_heads": 112, "vocab_size": 250880})",
@@ -246,8 +249,9 @@ std::string with_sizes(const std::string& more) {
          more + "}";
 }
 
-// The text tower of llava-hf/llava-1.5-7b-hf says its vocabulary only. A Llama 2 7B has
-// 6,738,415,616 parameters with 32,000 words; the 64 more stand in two matrices of 4,096 columns.
+// The text tower of llava-hf/llava-1.5-7b-hf states only its vocabulary. A Llama 2 7B has
+// 6,738,415,616 parameters with 32,000 words; the 64 additional words are rows of two matrices of
+// 4,096 columns.
 TEST(HuggingFaceText, FillsATowerThatLeavesOutWhatItsClassHas) {
   const auto read = parse_huggingface(R"({"model_type": "llava",
       "text_config": {"model_type": "llama", "vocab_size": 32064}})",
@@ -257,8 +261,8 @@ TEST(HuggingFaceText, FillsATowerThatLeavesOutWhatItsClassHas) {
   EXPECT_THAT(read->assumptions, ::testing::Contains(HasSubstr("num_hidden_layers 32")));
 }
 
-// google/gemma-3-4b-it; its card's text tower: 3,880,099,328 with 262,144 words, where the class
-// has 262,208.
+// The card of google/gemma-3-4b-it gives its text tower 3,880,099,328 parameters with 262,144
+// words; the class has 262,208.
 TEST(HuggingFaceText, FillsTheTowerOfGemma3) {
   const auto read = parse_huggingface(R"({"model_type": "gemma3", "text_config": {
       "model_type": "gemma3_text", "num_hidden_layers": 34, "hidden_size": 2560,
@@ -270,8 +274,8 @@ TEST(HuggingFaceText, FillsTheTowerOfGemma3) {
   EXPECT_EQ(read->model.full_attention_every, 6);
 }
 
-// transformers 5.23 on the meta device: 671,877,944,064 with the router's biases. The indexer of a
-// layer: 1536 · 64 · 128 + 7168 · 128 + 2 · 128 + 7168 · 64 = 13,959,424, 61 times.
+// transformers 5.23 on the meta device counts 671,877,944,064 with the router's biases. The indexer
+// of a layer has 1536 · 64 · 128 + 7168 · 128 + 2 · 128 + 7168 · 64 = 13,959,424, 61 times.
 TEST(HuggingFaceText, CountsTheIndexerOfSparseAttention) {
   const auto read = parse_huggingface(R"({"model_type": "deepseek_v32", "num_hidden_layers": 61,
       "hidden_size": 7168, "num_attention_heads": 128, "intermediate_size": 18432,
@@ -286,8 +290,8 @@ TEST(HuggingFaceText, CountsTheIndexerOfSparseAttention) {
   EXPECT_THAT(read->assumptions, ::testing::Contains(HasSubstr("attention to all keys")));
 }
 
-// Published counts of DeepSeek-V3 are without it: 671 billion (handbook, section 2). What it adds
-// is in tests/model/workload/mtp_test.cpp.
+// Published counts of DeepSeek-V3 exclude multi-token prediction: 671 billion (handbook, section
+// 2). tests/model/workload/mtp_test.cpp computes what it adds.
 TEST(HuggingFaceText, SaysWhatMultiTokenPredictionWouldAdd) {
   TRAINYARD_NEEDS_SHARED_DATA(shared);
   const auto read = read_huggingface(shared / "models" / "hf" / "DeepSeek-V3.json");
@@ -344,7 +348,7 @@ struct Odd {
   std::string found;
 };
 
-// One line, with the key that is wrong and what stands there.
+// The refusal is one line with the wrong key and its value.
 TEST(HuggingFaceText, RefusesOddValuesWithTheirPlace) {
   const std::string moe = R"("model_type": "mixtral", "num_local_experts": 8, )";
   const std::vector<Odd> odd = {
@@ -422,7 +426,7 @@ TEST(HuggingFaceText, RefusesOtherNetworksWithTheReason) {
   }
 }
 
-// Whose classes in transformers attend to both sides, without a key that says so.
+// The classes of these types in transformers attend to both sides, although no key says so.
 TEST(HuggingFaceText, RefusesEncodersByTheirNames) {
   for (const char* type :
        {"mpnet",         "longformer",    "big_bird", "layoutlm", "layoutlmv3", "ernie",
@@ -440,7 +444,7 @@ TEST(HuggingFaceText, RefusesEncodersByTheirNames) {
   EXPECT_TRUE(parse_huggingface(with_sizes(R"("model_type": "ernie4_5")"), "config").has_value());
 }
 
-// Of a network that is not known no key may be dropped whose name tells of layers of another kind.
+// For an unknown network, no key may be ignored whose name suggests layers of another kind.
 TEST(HuggingFaceText, RefusesUnreadKeysThatTellOfOtherLayers) {
   for (const auto& [key, value, means] : std::vector<std::array<std::string, 3>>{
            {"moe_config", R"({"moe_num_experts": 32, "moe_top_k": 2})",
@@ -462,7 +466,7 @@ TEST(HuggingFaceText, RefusesUnreadKeysThatTellOfOtherLayers) {
   }
 }
 
-// Keys that are off, that speak of routing or training, or that what was read makes void.
+// Keys that are off, that concern routing or training, or that other keys make void.
 TEST(HuggingFaceText, TakesAnUnknownNetworkWhoseOtherKeysAreOff) {
   for (const char* more : {
            R"("mamba_expand": 0, "use_moe": false, "moe_config": {}, "conv_kernel": null)",
@@ -493,8 +497,9 @@ TEST(HuggingFaceText, NamesWhatItDidNotReadOfAnUnknownNetwork) {
               ::testing::EndsWith("not read: \"window_stride\", \"attention_sparsity\""));
 }
 
-// tie_word_embeddings is true in transformers' PretrainedConfig, and save_pretrained writes what
-// differs from it: Jais has 13,020,966,400 parameters, and 435,159,040 more with a head of its own.
+// tie_word_embeddings is true in transformers' PretrainedConfig, and save_pretrained writes only
+// differences from it. Jais has 13,020,966,400 parameters, and would have 435,159,040 more with a
+// separate head.
 TEST(HuggingFaceText, TakesTheEmbeddingAsTheHeadOfAnUnknownNetworkThatDoesNotSay) {
   const std::string jais =
       R"({"model_type": "jais", "activation_function": "swiglu", "n_embd": 5120,
@@ -509,7 +514,7 @@ TEST(HuggingFaceText, TakesTheEmbeddingAsTheHeadOfAnUnknownNetworkThatDoesNotSay
                    .model.tied_embeddings);
 }
 
-// modeling_doge.py of transformers: experts of a mixture are rows of two embeddings there.
+// modeling_doge.py of transformers: the experts of a mixture are rows of two embeddings.
 TEST(HuggingFaceText, RefusesTheMixturesOfDoge) {
   const auto read =
       parse_huggingface(with_sizes(R"("model_type": "doge", "is_moe": true, "num_experts": 16384,
@@ -519,9 +524,9 @@ TEST(HuggingFaceText, RefusesTheMixturesOfDoge) {
   EXPECT_THAT(read.error().message, HasSubstr("experts of one neuron each"));
 }
 
-// PowerInfer/SmallThinker-21BA3B-Instruct has no model_type: 21 B, of which 3 B a token. By hand, a
-// layer: attention 2560 · 128 · (2 · 28 + 2 · 4), 64 experts of 3 · 2560 · 768, the router, two
-// norms.
+// PowerInfer/SmallThinker-21BA3B-Instruct has no model_type. It has 21 B parameters, of which a
+// token uses 3 B. By hand per layer: attention 2560 · 128 · (2 · 28 + 2 · 4), 64 experts of 3 ·
+// 2560 · 768, the router, two norms.
 TEST(HuggingFaceText, KnowsSmallThinkerByItsClass) {
   std::string layout = "0";
   for (int layer = 1; layer < 52; ++layer) layout += layer % 4 == 0 ? ", 0" : ", 1";
@@ -541,7 +546,7 @@ TEST(HuggingFaceText, KnowsSmallThinkerByItsClass) {
   EXPECT_EQ(read->model.full_attention_every, 4);
 }
 
-// configuration_llama.py and configuration_gemma2.py: heads of their own, and not.
+// configuration_llama.py gives the network a head of its own; configuration_gemma2.py does not.
 TEST(HuggingFaceText, KnowsAFamilyWithoutModelTypeByItsClass) {
   const auto read = [](const std::string& network_class) {
     return parse_huggingface(with_sizes(R"("architectures": [")" + network_class + "\"]"), "c");
@@ -553,7 +558,7 @@ TEST(HuggingFaceText, KnowsAFamilyWithoutModelTypeByItsClass) {
   EXPECT_FALSE(read("JambaForCausalLM").has_value());
 }
 
-// docs/interoperation.md lists what `find_architecture` knows, once each.
+// docs/interoperation.md lists each type that `find_architecture` knows once.
 TEST(HuggingFaceText, FamiliesAreListedInTheDocumentation) {
   std::ifstream file(fs::path(TRAINYARD_SOURCE_FOLDER) / "docs" / "interoperation.md");
   const std::string text(std::istreambuf_iterator<char>(file), {});

@@ -6,7 +6,8 @@
 namespace trainyard {
 namespace {
 
-// But for BLOOM's, whose stack has no ZeRO while their plans do. Rows by file: measured/README.md.
+// BLOOM's runs are the exception: their stack has no ZeRO, but their plans use it. Rows by file are
+// in measured/README.md.
 TEST(MeasuredRuns, AreAllReadWithoutAnAssumption) {
   TRAINYARD_NEEDS_SHARED_DATA(shared);
   std::size_t rows = 0;
@@ -28,7 +29,7 @@ TEST(MeasuredRuns, AreAllReadWithoutAnAssumption) {
   EXPECT_EQ(rows, 294U);
 }
 
-// The first row of korthikanti.json, field by field as the document has it.
+// The first row of korthikanti.json, field by field as in the document.
 TEST(MeasuredRuns, FieldsArriveWhereTheyBelong) {
   TRAINYARD_NEEDS_SHARED_DATA(shared);
   const auto scenarios = read_scenarios(shared / "measured" / "runs" / "korthikanti.json");

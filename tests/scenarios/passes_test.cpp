@@ -49,7 +49,7 @@ class PassLists : public ::testing::Test {
   fs::path folder_;
 };
 
-// Two roads: GPipe's closed form, exact for any stages, and its lists written out and played.
+// GPipe's closed form, exact for any stages, and its lists written out and played must agree.
 TEST_F(PassLists, OfGpipeTakeTheTimeOfItsClosedForm) {
   const fs::path file = source_folder() / "tests" / "scenarios" / "good" / "passes.json";
   const double written = step_of(with_schedule(file.string())).value();
@@ -109,8 +109,8 @@ TEST_F(PassLists, OfAPlanReadBackToTheSamePlan) {
   EXPECT_EQ(plan_of(with_schedule(value["schedule"])).passes->passes, plan.passes->passes);
 }
 
-// The document of what was found plays to the same step, and no named schedule of the document
-// beats it.
+// The document of a found list plays to the same step, and no named schedule in a document is
+// faster.
 TEST_F(PassLists, FoundForAPlanAreADocument) {
   const Scenario scenario = with_schedule("auto");
   const PreparedJob job = prepare(scenario.job);

@@ -1,6 +1,6 @@
-// Runs whose plans were published (published_plans.json says where): of every space that has the
-// published degrees, the planner's plan is never slower than the published one under the same
-// model. The spaces are bounded to be quick; scripts/planning searches the whole ones.
+// Runs whose plans were published (sources in published_plans.json). In any space that contains the
+// published degrees, the planner's plan is never slower than the published one under the same cost
+// model. The spaces are bounded to be quick; scripts/planning searches the complete ones.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -25,7 +25,7 @@ Question question_with(const Json& run, const char* key, const Json& value) {
   return question_of(scenario.dump(), test_folder() / "published_plans.json").value();
 }
 
-// Of the published plans that fit, the fastest.
+// The step of the fastest published plan that fits.
 Seconds published_step(const Json& run) {
   Seconds fastest(std::numeric_limits<double>::infinity());
   for (const Json& row : run.at("rows")) {

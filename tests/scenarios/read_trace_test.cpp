@@ -49,7 +49,7 @@ TEST(SavedTrace, HasTheSpansThatWereWritten) {
   EXPECT_EQ(trace->names[trace->name[2]], "linear");
 }
 
-// Clocks of profilers begin long ago.
+// Clocks of profilers start long before the trace.
 TEST(SavedTrace, CountsFromTheEarliestSpan) {
   const auto trace = read_back(R"({"traceEvents": [
     {"ph": "X", "name": "b", "pid": 1, "tid": "s", "ts": 1700000000000002, "dur": 4},
@@ -76,7 +76,7 @@ TEST(SavedTrace, PassesOverEventsThatAreNoSpans) {
   EXPECT_EQ(trace->times.size(), 1u);
 }
 
-// Text of many blocks; told of each, and given up when it is asked to.
+// A text of many blocks. The caller is told after each block and can stop the reading.
 TEST(SavedTrace, IsReadBlockByBlock) {
   std::vector<Span> spans;
   for (int i = 0; i < 40000; ++i) {
@@ -100,7 +100,7 @@ TEST(SavedTrace, IsReadBlockByBlock) {
   std::filesystem::remove(file);
 }
 
-// Lists of lists and other members are read over, whatever their size.
+// Lists of lists and other members are skipped, whatever their size.
 TEST(SavedTrace, KeepsNothingButEvents) {
   const auto trace = read_back(R"({"first": [{"ph": "X", "ts": 1, "dur": 1}, [1, [2]]],
     "traceEvents": [[{"ph": "X", "ts": 2, "dur": 1}], 7,

@@ -63,7 +63,7 @@ TEST_F(Scenarios, TakeTheDefaultsOfTheDesign) {
   EXPECT_FALSE(scenario.measured.has_value());
 }
 
-// The catalog's A100: curves of an NVSwitch of 300 GB/s.
+// The collectives of the catalog's A100 are curves of an NVSwitch of 300 GB/s.
 TEST_F(Scenarios, SayThatCollectivesWereMeasuredOnOtherLinks) {
   const auto assumed = [this](const std::string& links) {
     const auto scenario =
@@ -81,7 +81,7 @@ TEST_F(Scenarios, SayThatCollectivesWereMeasuredOnOtherLinks) {
   EXPECT_THAT(assumed(R"({"kind": "pcie", "bandwidth": "25 GB/s"})"),
               ElementsAre("a100-sxm-80gb's collectives were measured on nvswitch of 300 GB/s: on "
                           "pcie the formulas of the algorithms are used"));
-  // 3 us is what a node has that says none.
+  // A node without a stated latency has 3 us.
   EXPECT_THAT(assumed(R"({"kind": "nvswitch", "bandwidth": "300 GB/s", "latency": "3 us"})"),
               IsEmpty());
   EXPECT_THAT(assumed(R"({"kind": "nvswitch", "bandwidth": "300 GB/s", "latency": "20 us"})"),
@@ -89,7 +89,7 @@ TEST_F(Scenarios, SayThatCollectivesWereMeasuredOnOtherLinks) {
                           "latency counts, not intra_node's 20 us"));
 }
 
-// measured/kernels/l40s_nccl.csv, 512 MiB: 1.45 GB/s a device among eight, 20.1 between two.
+// measured/kernels/l40s_nccl.csv, 512 MiB: 1.45 GB/s per device among eight, 20.1 between two.
 TEST_F(Scenarios, SayThatATableLostMostOfItsLinks) {
   const auto assumed = [this](int devices) {
     const auto scenario = read_scenario(written(
@@ -107,7 +107,8 @@ TEST_F(Scenarios, SayThatATableLostMostOfItsLinks) {
   EXPECT_THAT(assumed(4), IsEmpty());
 }
 
-// Absent: the node's own NICs on a non-blocking rail-optimised fat tree (design §3).
+// Without inter_node, the node's own NICs are on a non-blocking rail-optimised fat tree (design
+// §3).
 TEST_F(Scenarios, ClusterOfNodesUsesTheNodesOwnNics) {
   const InterNode inter = scenario_with(R"("price": "2.99 USD/h")").job.cluster.inter;
   EXPECT_EQ(inter.kind, InterNodeKind::rail);
@@ -157,7 +158,8 @@ TEST_F(Scenarios, FabricsThatAreNoTreeAreReadByNameAndByPath) {
   EXPECT_EQ(drawn.links[7].bandwidth, BytesPerSecond(100e9));
 }
 
-// 8 NICs of 200 and of 400 Gbit/s for 8 devices: 25 GB/s a device on the narrower side, 85 % of it.
+// 8 NICs of 200 and of 400 Gbit/s for 8 devices: 25 GB/s per device on the narrower side, of which
+// 85 %.
 TEST_F(Scenarios, MayHaveTwoGroupsOfUnlikeNodes) {
   const auto with_groups = [&](const std::string& more) {
     return read_scenario(written("groups.json", fmt::format(R"({{"trainyard": "scenario/1",
@@ -265,7 +267,7 @@ TEST_F(Scenarios, RecomputeIsAWordOrANumberOfLayers) {
                           Recompute{RecomputeMode::selective, 0}));
 }
 
-// megatron-core's document: gradients of 16 bits in the recipes of the NeMo framework.
+// megatron-core's document: the recipes of the NeMo framework's releases have gradients of 16 bits.
 TEST_F(Scenarios, TheStackIsOfTheReleaseThatWasMeasured) {
   const auto gradient = [&](const char* text) {
     return prepare(scenario_with(text).job).job.training.stack.gradient_bytes;
@@ -275,8 +277,8 @@ TEST_F(Scenarios, TheStackIsOfTheReleaseThatWasMeasured) {
   EXPECT_EQ(gradient(R"("measured": {"step_time": "2 s"})"), 4);
 }
 
-// cuDNN before 9.11 has no fused backward pass for heads of 192 and 128 elements on Blackwell
-// (NVIDIA/TransformerEngine, fused_attn.cpp); on Hopper, and for other heads, it has.
+// On Blackwell, cuDNN before 9.11 has no fused backward pass for heads of 192 and 128 elements
+// (NVIDIA/TransformerEngine, fused_attn.cpp). On Hopper, and for other heads, it has one.
 TEST_F(Scenarios, ChooseAReleaseForTheDeviceAndTheNetwork) {
   const auto fused = [&](const char* model, const char* node, const char* release) {
     const auto scenario = read_scenario(
@@ -347,7 +349,7 @@ TEST_F(Scenarios, ListIsReadInItsOrderAndAnErrorNamesTheRow) {
   EXPECT_FALSE(read_scenarios(written("list.json", "[]")).has_value());
 }
 
-// Plan -> document -> request -> plan is the identity.
+// A plan stays the same from plan to document to request to plan.
 class PlanDocuments : public Scenarios {
  protected:
   void expect_round_trip(const std::string& plan_text,
@@ -383,7 +385,8 @@ TEST_F(PlanDocuments, ReadBackToTheSamePlan) {
                         "recompute": [{"full": 3}, "full", "selective", "none"]})");
 }
 
-// What a stack says of itself is refused beyond it, and Megatron-Core runs no zero-bubble schedule.
+// A schedule beyond those that the stack names is refused; Megatron-Core runs no zero-bubble
+// schedule.
 TEST_F(Scenarios, APlanHasAScheduleThatItsStackRuns) {
   const auto refusal = [&](const std::string& stack) {
     const Scenario scenario =

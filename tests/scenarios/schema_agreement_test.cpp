@@ -1,5 +1,5 @@
-// The reader and the JSON Schema are generated from one table; here an independent validator
-// (python3-jsonschema) is asked whether the schema says of every document what the reader says: the
+// The reader and the JSON Schema are generated from one table. Here an independent validator
+// (python3-jsonschema) checks that the schema judges every document as the reader does: the
 // catalog, the examples, the measured runs, the bad documents, and thousands of mutations of good
 // ones.
 #include <fmt/format.h>
@@ -23,8 +23,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Whether the reader's check of shapes accepts `document` as its tag's kind, a scenario if it has
-// none. References are not followed.
+// Whether the reader's check of shapes accepts `document` as the kind that its tag names, or as a
+// scenario without a tag. References are not followed.
 bool has_its_shape(Json document) {
   const Document name{.name = "test"};
   const Place place{&name, ""};
@@ -38,18 +38,19 @@ bool has_its_shape(Json document) {
   return false;
 }
 
-// Keys that name one of a family that grows (schedules, algorithms): the schema does not list them.
+// Keys that name a member of a growing family (schedules, algorithms), which the schema does not
+// list.
 bool names_a_family_member(std::string_view pointer) {
   return pointer.find("/schedule") != std::string_view::npos || pointer == "/plan/collective";
 }
 
-// The entries of a list follow one rule: two of them stand for all.
+// All entries of a list follow one rule, so two of them stand for all.
 bool is_later_entry(const std::string& pointer) {
   static const std::regex kThirdOrLater("/([2-9]|[1-9][0-9]+)(/|$)");
   return std::regex_search(pointer, kThirdOrLater);
 }
 
-// One line a document: its kind, what the schema should say of it, the document.
+// The corpus has one line per document: its kind, the expected verdict of the schema, the document.
 class Corpus {
  public:
   explicit Corpus(const fs::path& file) : stream_(file) {}
@@ -58,8 +59,8 @@ class Corpus {
     stream_ << kind << '\t' << (good ? "good" : "bad") << '\t' << document.dump() << '\n';
     ++size_;
   }
-  // Replaces, in turn, every value in `document` by each of the odd ones (of a list, the first
-  // two), and takes every key away.
+  // Replaces every value of `document` in turn by each odd value (in a list, only the first two
+  // entries), and removes every key in turn.
   void add_mutations(const Json& document, std::string_view kind) {
     const Json flat = document.flatten();
     for (const auto& [pointer, value] : flat.items()) {
@@ -121,7 +122,7 @@ class Corpus {
 
 Json parsed(const fs::path& file) { return parse_json(read_file(file).value()).value(); }
 
-// The tag says the kind of a good document; a bad one is meant as a scenario.
+// The tag names the kind of a good document; a bad document is meant as a scenario.
 std::string kind_of(const Json& document) {
   const std::string tag = document.at("trainyard");
   return tag.substr(0, tag.find('/'));
@@ -150,7 +151,8 @@ std::vector<Json> measured_documents() {
   return documents;
 }
 
-// 0 agreed, 1 did not (the script says where), 2 the validator is not installed.
+// Returns 0 if all verdicts agree, 1 if not (the script says where), 2 if the validator is not
+// installed.
 int compare_with_schemas(const fs::path& corpus) {
   const std::string command =
       "/usr/bin/python3 '" + (test_folder() / "schema_agreement.py").string() + "' '" +
@@ -186,7 +188,7 @@ TEST(SchemaAgreement, OnGoodDocumentsBothSayYes) {
   expect_agreement(file);
 }
 
-// shape/ is what both refuse; meaning/ is exactly what the schema cannot see.
+// Both refuse shape/; the schema accepts exactly the documents of meaning/.
 TEST(SchemaAgreement, OnBadDocumentsAsFarAsASchemaSees) {
   const fs::path file = corpus_file("bad");
   {
@@ -194,7 +196,7 @@ TEST(SchemaAgreement, OnBadDocumentsAsFarAsASchemaSees) {
     for (const std::string folder : {"shape", "meaning"}) {
       for (const auto& entry : fs::directory_iterator(test_folder() / "bad" / folder)) {
         if (!entry.is_regular_file()) continue;
-        // Not parse_json, which refuses duplicate keys.
+        // Not parse_json, which would refuse duplicate keys.
         const Json document = Json::parse(read_file(entry.path()).value());
         EXPECT_FALSE(folder == "shape" && has_its_shape(document)) << entry.path();
         corpus.add(document, "scenario", folder == "meaning");

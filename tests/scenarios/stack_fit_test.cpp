@@ -1,4 +1,4 @@
-// The stacks of the catalog are what the fit gives, and say so.
+// The catalog's stacks are what the fit gives, and their documents say so.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -35,7 +35,7 @@ StackDocument catalog_stack(const std::string& name) {
 
 class FittedStack : public testing::TestWithParam<const char*> {};
 
-// Parameters are stored to four digits, and devices may have been fitted anew since.
+// Parameters are stored to four digits, and devices may have been fitted again since.
 TEST_P(FittedStack, IsNoWorseThanFittingAgain) {
   TRAINYARD_NEEDS_SHARED_DATA(shared);
   const StackDocument document = catalog_stack(GetParam());

@@ -1,5 +1,5 @@
 // What groups of unlike nodes give a sweep, a life and a comparison: two groups of the same nodes
-// against one cluster, rates and bill by hand.
+// are compared with one cluster, and rates and bill are computed by hand.
 #include "scenarios/unlike_answer.h"
 
 #include <fmt/format.h>
@@ -33,7 +33,7 @@ UnlikeAnswer answer_to(const Scenario& scenario) {
   return *std::move(answer);
 }
 
-// 4 nodes of 8 H100 either way: failures, checkpoints and spares are those of 32 devices.
+// 4 nodes of 8 H100 in both cases, so failures, checkpoints and spares are those of 32 devices.
 TEST(UnlikeAnswer, OfLikeNodesLivesAsOneCluster) {
   const Scenario scenario = with_groups("dgx-h100-80gb", "dgx-h100-80gb");
   const UnlikeAnswer answer = answer_to(scenario);
@@ -55,8 +55,8 @@ TEST(UnlikeAnswer, OfLikeNodesLivesAsOneCluster) {
               1e-12);
 }
 
-// Full power is the most that a device draws, the share of one that waits the least (model/cost/
-// money.cpp); 16 A100 of 400 W and 16 H100 of 700 W.
+// A device draws at most full power, and at least the share of a waiting device
+// (model/cost/money.cpp). 16 A100 of 400 W and 16 H100 of 700 W.
 TEST(UnlikeAnswer, PaysForTheDevicesOfBothGroups) {
   const Scenario scenario = with_groups("dgx-a100-80gb", "dgx-h100-80gb",
                                         R"(, "price": "3.6 USD/h", "power": { "pue": 1 })");
@@ -69,7 +69,8 @@ TEST(UnlikeAnswer, PaysForTheDevicesOfBothGroups) {
   EXPECT_GT(answer.candidate.estimate.energy_per_step->value(), 0.35 * most);
 }
 
-// What the section bounds, the answer and what is planned anew for fewer nodes keep.
+// The bounds of the planner section also hold for the answer and for plans made anew for fewer
+// nodes.
 TEST(UnlikeAnswer, KeepsToThePlannerSection) {
   const Scenario scenario = with_groups("dgx-a100-80gb", "dgx-h100-80gb",
                                         R"(, "planner": { "tensor_parallel": 8, "micro_batch": 1,
@@ -84,8 +85,8 @@ TEST(UnlikeAnswer, KeepsToThePlannerSection) {
   EXPECT_DOUBLE_EQ(replans[0].speed, 1);
 }
 
-// By what a group costs, the cheap one may be the one to take: at 100 times the price of the other
-// nothing on it is worth it.
+// With cost as objective the cheap group may be best alone: at 100 times its price, nothing on the
+// other is worth it.
 TEST(UnlikeAnswer, IsTheBestByTheObjective) {
   const Scenario scenario =
       with_groups("dgx-a100-80gb", "dgx-h100-80gb", R"(, "price": ["1 USD/h", "100 USD/h"])");
@@ -119,9 +120,9 @@ TEST(UnlikeAnswer, OfOneGroupAloneIsThatCluster) {
   EXPECT_EQ(found.peak_memory, whole.peak_memory);
 }
 
-// cuDNN before 9.11 has no fused backward pass for latent attention on Blackwell
-// (NVIDIA/TransformerEngine, fused_attn.cpp), on Hopper it has: each group has its own stack, and
-// alone it is the cluster that a scenario of it alone has.
+// On Blackwell, cuDNN before 9.11 has no fused backward pass for latent attention
+// (NVIDIA/TransformerEngine, fused_attn.cpp); on Hopper it has one. So each group has its own
+// stack, and a group alone is the cluster that a scenario with only this group has.
 TEST(UnlikeAnswer, ResolvesAReleaseForEachGroup) {
   const auto scenario_of = [](const std::string& cluster) {
     return parse_scenario(fmt::format(R"({{ "trainyard": "scenario/1", "model": "deepseek-v2-lite",
@@ -171,7 +172,7 @@ TEST(UnlikeAnswer, SaysWhereThePlannerSectionLeavesNothing) {
   EXPECT_THAT(answer.error().message, HasSubstr("allowed: more in the planner section"));
 }
 
-// The fewer are left, the less is done; none is faster than the whole.
+// Fewer nodes do less work, and no plan for fewer nodes is faster than the whole.
 TEST(UnlikeAnswer, IsPlannedAnewForTheNodesThatAreLeft) {
   const Scenario scenario = with_groups("dgx-a100-80gb", "dgx-h100-80gb");
   const UnlikeAnswer answer = answer_to(scenario);

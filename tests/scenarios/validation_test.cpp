@@ -36,7 +36,7 @@ Estimate estimate_of(double seconds) {
   return estimate;
 }
 
-// predicted / measured − 1, signed (design §4).
+// The error is predicted / measured − 1, with its sign (design §4).
 TEST(ValidationRows, ErrorIsSignedAndMemoryIsComparedInTheKindThatWasMeasured) {
   const ValidationRow priced = priced_row("f.json", measured_scenario(), estimate_of(1.8));
   EXPECT_DOUBLE_EQ(priced.error.value(), -0.1);
@@ -85,7 +85,7 @@ TEST(ValidationRows, SayWhatTheRunWas) {
   EXPECT_EQ(priced_row("f.json", measured_scenario(), estimate_of(2)).parallelism, "dp only");
 }
 
-// Only where the stack has releases, of which one is to be chosen.
+// Only if the stack has releases to choose from.
 TEST(ValidationRows, SayWhenTheirReleaseChoosesNone) {
   Scenario scenario = measured_scenario();
   Training& training = scenario.job.training;
@@ -112,7 +112,7 @@ TEST(ValidationRows, RowOfAnIllegalPlanKeepsItsPlaceWithANote) {
   EXPECT_EQ(row.note, "40 heads over t = 16");
 }
 
-// |errors| 10 %, 20 % and 30 % in two files: MAPE 15 % and 30 %, over all rows 20 %.
+// errors| of 10 %, 20 % and 30 % in two files: MAPE 15 % and 30 % by file, 20 % over all rows.
 TEST(ValidationReports, AverageByFileAndOverAllRows) {
   const ValidationReport report = summarise(
       {row("a", "1", 1.1, 1, "x"), row("b", "2", 0.7, 1, "y"), row("a", "3", 0.8, 1, "z")});
@@ -149,8 +149,8 @@ TEST(ValidationReports, AverageBySizeTheSmallestFirst) {
   EXPECT_THAT(names, ::testing::ElementsAre("< 1 B", "1–10 B", "10–100 B", "≥ 100 B"));
 }
 
-// Measured 1: inside 0.9 … 1.2, at the limit of 1 … 2, outside 1.1 … 1.3; the fourth has no
-// interval.
+// The measured value 1 is inside 0.9 … 1.2, on the limit of 1 … 2 and outside 1.1 … 1.3; the fourth
+// row has no interval.
 TEST(ValidationReports, CountWhatLiesInsideTheInterval) {
   auto rows = std::vector<ValidationRow>(4, row("a", "run", 1.1, 1));
   const std::array bounds = {std::pair(0.9, 1.2), std::pair(1.0, 2.0), std::pair(1.1, 1.3)};
@@ -171,7 +171,7 @@ TEST(ValidationReports, ScoreLeftOutSourcesApart) {
   EXPECT_EQ(report.all.held_out_coverage.value(), 0);
 }
 
-// In sample the order is right; held out it is reversed, and the plan picked takes twice the best.
+// In sample the order is right. Held out it is reversed, and the chosen plan takes twice the best.
 TEST(ValidationReports, RankPlansHeldOutToo) {
   auto rows = std::vector{row("a", "1", 1, 1), row("a", "2", 2, 2)};
   EXPECT_FALSE(summarise(rows).groups.at(0).held_out_regret.has_value());
@@ -191,8 +191,8 @@ TEST(ValidationReports, SayWhichGroupsMixReleases) {
   EXPECT_FALSE(summarise(rows).groups.at(0).one_release);
 }
 
-// Of three plans the second is predicted best and the first is: 1.2 / 1.0 − 1. Pairs: (1,2) is
-// inverted, (1,3) and (2,3) agree: τ = 1/3.
+// Of three plans the second is predicted best but the first is best: regret 1.2/1.0 − 1. The pair
+// (1,2) is inverted, (1,3) and (2,3) agree: τ = 1/3.
 TEST(ValidationReports, RankThePlansOfOneJob) {
   const ValidationReport report =
       summarise({row("a", "first", 2.0, 1.0), row("a", "second", 1.5, 1.2),

@@ -1,7 +1,7 @@
-// Options that change memory or time and are not modelled, splits of a pipeline that count the
-// embedding and the loss, and exports that the target itself would refuse at its start. What it
-// says stands in the sources that are named: Megatron-LM's megatron/training/arguments.py and
-// megatron/core, DeepSpeed 0.17.6, Accelerate 1.11.
+// Options that change memory or time and are not modelled; pipeline splits that count the embedding
+// and the loss; and exports that the target itself would refuse at its start. The quotations are
+// from the sources named: Megatron-LM's megatron/training/arguments.py and megatron/core, DeepSpeed
+// 0.17.6, Accelerate 1.11.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,8 +36,8 @@ PlanRequest megatron_request(const std::string& layers, const std::string& optio
   return parse_scenario(read->document, "read").value().plan.value_or(PlanRequest{});
 }
 
-// --grad-reduce-in-bf16 halves the main gradients, the types of states are those of the
-// precision-aware optimizer; fp32 is what all of them have by default.
+// --grad-reduce-in-bf16 halves the main gradients. The precision-aware optimizer sets the types of
+// states; all of them are fp32 by default.
 TEST(MegatronOptions, ThatNarrowWhatIsKeptAreRefusedByName) {
   for (const std::string flag :
        {"grad-reduce-in-bf16", "moe-pad-expert-input-to-capacity", "standalone-embedding-stage"}) {
@@ -52,8 +52,8 @@ TEST(MegatronOptions, ThatNarrowWhatIsKeptAreRefusedByName) {
   }
 }
 
-// transformer_block.py, get_num_layers_to_build: (126 + 2) / 8 = 16 layers a stage, 2 a chunk;
-// (31 + 1) / 4 = 8 a stage; (31 + 1) / 8 / 2 = 2 a chunk.
+// transformer_block.py, get_num_layers_to_build: (126 + 2)/8 = 16 layers per stage, 2 per chunk;
+// (31 + 1)/4 = 8 per stage; (31 + 1)/8/2 = 2 per chunk.
 TEST(MegatronSplit, CountsEmbeddingAndLossAsLayersWhereItIsTold) {
   const std::string loss = " --account-for-loss-in-pipeline-split";
   const std::string both = loss + " --account-for-embedding-in-pipeline-split";
@@ -113,7 +113,7 @@ TEST(DeepspeedOptions, ThatChangeWhatIsKeptAreRefusedByName) {
             "accepted");
 }
 
-// config.json of a network is a JSON object too, with "bf16": false in it (Qwen-7B).
+// The config.json of a network (Qwen-7B) is also a JSON object and contains "bf16": false.
 TEST(ImportedFiles, AreOfTheToolThatIsNamed) {
   const std::string config =
       R"({"model_type": "qwen", "hidden_size": 4096, "bf16": false, "fp16": false})";

@@ -1,4 +1,4 @@
-// DeepSpeed, torchtitan and Accelerate: files of theirs, files that cannot be, and round trips.
+// DeepSpeed, torchtitan and Accelerate: imports of their files, impossible files, and round trips.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -43,7 +43,7 @@ std::string export_refusal(Export write, const PlanRequest& request,
   return exported ? "exported" : line_of(exported.error());
 }
 
-// The configuration that the documentation of the Hugging Face Trainer opens with.
+// The configuration with which the documentation of the Hugging Face Trainer begins.
 const std::string kTrainerConfig = R"({
   "fp16": {"enabled": "auto", "loss_scale": 0},
   "bf16": {"enabled": "auto"},
@@ -94,7 +94,8 @@ TEST(DeepspeedImport, RefusesWhatItDoesNotModelAndWhatCannotBe) {
               HasSubstr("allowed: Adam, AdamW"));
 }
 
-// A section by its name, however deep its keys are; a ratio of 1 is all of the optimizer.
+// A section is refused by its name, however deep its keys are. A ratio of 1 means the whole
+// optimizer.
 TEST(DeepspeedImport, RefusesCompressionAndTakesAWholeRatio) {
   EXPECT_THAT(refusal(import_deepspeed, R"({"compression_training": {"weight_quantization":
       {"shared_parameters": {"enabled": true}}}})"),
@@ -117,7 +118,7 @@ TEST(DeepspeedExport, RefusesByNameWhatItCannotSay) {
               HasSubstr("/plan/sequence_parallel"));
   EXPECT_THAT(export_refusal(export_deepspeed, {.recompute = {RecomputeMode::full, 3}}),
               HasSubstr("/plan/recompute"));
-  // deepspeed/runtime/engine.py asserts it of autotp_size above 1.
+  // deepspeed/runtime/engine.py asserts this if autotp_size is above 1.
   EXPECT_THAT(export_refusal(export_deepspeed,
                              {.tensor_parallel = 2, .sequence_parallel = false, .zero_stage = 3}),
               HasSubstr("/plan/zero_stage: found 3 with tensor_parallel 2"));
@@ -166,7 +167,7 @@ TEST(TorchtitanImport, ReadsItsOwnConfiguration) {
   EXPECT_EQ(plan.recompute.mode, RecomputeMode::full);
 }
 
-// Ten layers in four chunks on two stages; the last two are left over.
+// The split points cut 32 layers into four chunks on two stages: 6, 8, 10 and the 8 that are left.
 TEST(TorchtitanImport, CutsThePipelineAtTheLayersItNames) {
   const Scenario scenario = read_by(import_torchtitan, R"([training]
 local_batch_size = 16
@@ -183,7 +184,7 @@ mode = "none"
   EXPECT_EQ(scenario.plan->zero_stage, 2);  // "default" keeps parameters under a pipeline
 }
 
-// What is not priced, and what is compiled only in name.
+// Options that are not priced, and options that are compiled only in name.
 TEST(TorchtitanImport, LooksAtWhatChangesMemoryAndTime) {
   EXPECT_THAT(refusal(import_torchtitan, "[training]\n[optimizer]\nstate_dtype = 'bfloat16'\n"),
               HasSubstr("found optimizer.state_dtype, which changes"));
@@ -198,7 +199,8 @@ TEST(TorchtitanImport, LooksAtWhatChangesMemoryAndTime) {
   EXPECT_EQ(stack("components = ['loss']\n"), "torchtitan-eager");
 }
 
-// A mixture with its experts apart: the tensor-parallel ranks hold other experts, not slices.
+// A mixture with expert tensor parallelism of one: tensor-parallel ranks hold different experts,
+// not slices.
 TEST(TorchtitanImport, ReadsHowExpertsAreCut) {
   const std::string config = R"([model]
 name = "qwen3"
@@ -219,7 +221,7 @@ expert_parallel_degree = 8
   EXPECT_THAT(line_of(read.error()), HasSubstr("allowed: 1 or tensor_parallel_degree (4)"));
 }
 
-// Another network in the place of one that is not known would be another question.
+// An unknown network is refused, because another network in its place would be another question.
 TEST(TorchtitanImport, RefusesANetworkThatItDoesNotKnow) {
   const ForeignFile config =
       foreign("[model]\nname = 'llama3'\nflavor = 'debugmodel'\n[training]\n");
@@ -245,7 +247,7 @@ TEST(TorchtitanImport, GivesOneLineForWhatCannotBe) {
               HasSubstr("allowed: at most 1048576"));
 }
 
-// It is Megatron-LM that orders its kernels by one connection: FSDP's run beside compute.
+// Only Megatron-LM orders its kernels by a single connection; FSDP's kernels run beside compute.
 TEST(FrameworkExports, SayNothingOfConnections) {
   for (const auto& [write, stack] : {std::pair<Export, const char*>(export_deepspeed, "deepspeed"),
                                      {export_torchtitan, "torchtitan"},
@@ -312,7 +314,7 @@ TEST(AccelerateImport, ReadsItsOwnConfiguration) {
   EXPECT_EQ(scenario.job.training.precision.name, "bf16");
 }
 
-// What `accelerate config` writes whatever is answered, and what it writes of other engines.
+// What `accelerate config` always writes, and what it writes for other engines.
 TEST(AccelerateImport, RefusesWhatItDoesNotModelUnlessItIsOff) {
   const std::string usual = kAccelerate + R"(debug: false
 dynamo_backend: 'NO'
@@ -364,7 +366,8 @@ TEST(AccelerateImport, ReadsTheStrategiesOfFsdp1) {
   EXPECT_EQ(stage("NO_SHARD"), 0);
 }
 
-// An alias that doubles eight times is refused at its first anchor, before anything grows.
+// A file in which an alias doubles eight times is refused at its first anchor, before anything
+// grows.
 TEST(AccelerateImport, RefusesAliasesAndOtherTrouble) {
   std::string bomb = "a: &a [x, x, x, x, x, x, x, x]\n";
   for (char c = 'b'; c < 'k'; ++c) {
@@ -394,7 +397,7 @@ TEST(AccelerateExport, RefusesByNameWhatItCannotSay) {
               HasSubstr("/plan/recompute"));
 }
 
-// `accelerate config` calls plain DDP MULTI_GPU, and one process alone NO.
+// `accelerate config` calls plain DDP MULTI_GPU, and a single process NO.
 TEST(AccelerateExport, SaysPlainDataParallelism) {
   const Scenario scenario = scenario_of("llama-3.1-8b", "fsdp", 8, 512);
   const Job& job = scenario.job;
@@ -455,8 +458,9 @@ struct Framework {
 
 class FrameworkRoundTrip : public ::testing::TestWithParam<Framework> {};
 
-// Export, then import: the same plan, key by key. Equal once what has no meaning or no words is set
-// as the plan has it: overlap and algorithm of one rank; batch and overlap of Accelerate.
+// Export and import give the same plan, key by key. What has no meaning or no words in the format
+// is first set as in the plan: overlap and algorithm where there is one rank; batch and overlap for
+// Accelerate.
 TEST_P(FrameworkRoundTrip, IsTheIdentityOnPlansThatBothCanSay) {
   const Framework& framework = GetParam();
   const Scenario scenario = scenario_of(framework.model, framework.stack, 8, 512);

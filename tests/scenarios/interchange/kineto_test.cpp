@@ -12,7 +12,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
-// Two steps of 1 ms as PyTorch 2.x writes them; nested arguments hold keys of the same names.
+// Two steps of 1 ms as PyTorch 2.x writes them. Nested arguments have keys with the same names.
 const std::string kTrace = R"({
   "schemaVersion": 1,
   "deviceProperties": [{"id": 0, "name": "NVIDIA H100 80GB HBM3"}],

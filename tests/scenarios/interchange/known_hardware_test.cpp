@@ -15,7 +15,7 @@ TEST(KnownHardware, IsFoundByTheDriversName) {
   EXPECT_EQ(catalog_name_of_product("NVIDIA GeForce RTX 4090"), "rtx-4090-24gb");
 }
 
-// Their names hold the name of another: a Grace Hopper, cards, a smaller chip.
+// These names contain the name of another device: a Grace Hopper, PCIe cards, a smaller chip.
 TEST(KnownHardware, TakesNoRelativeForADeviceOfTheCatalog) {
   for (const char* product :
        {"NVIDIA GH200 480GB", "NVIDIA GH200 144G HBM3e", "NVIDIA H200 NVL", "NVIDIA H800 PCIe",
@@ -30,8 +30,8 @@ std::optional<DeviceGeneration> generation_in_catalog(std::string_view name) {
   return document ? document->device.generation : std::nullopt;
 }
 
-// CUDA C++ Programming Guide, compute capabilities: 8.0 is Ampere, 9.0 Hopper, 10 Blackwell; 7.0
-// and 8.9 are Volta and Ada, of which there is no published run.
+// CUDA C++ Programming Guide, compute capabilities: 8.0 is Ampere, 9.0 Hopper, 10 Blackwell. There
+// is no published run on 7.0 (Volta) and 8.9 (Ada).
 TEST(KnownHardware, HasTheGenerationOfItsComputeCapability) {
   const auto of = [](const KnownDevice& device) -> std::optional<DeviceGeneration> {
     if (device.sm == 80) return DeviceGeneration::ampere;
@@ -56,7 +56,7 @@ TEST(KnownHardware, OfOtherMakersHasNoGenerationThatStacksHaveRunsOf) {
   }
 }
 
-// NVIDIA's data sheets, each direction: NVLink 2 to 4 have 25 GB/s a link, NVLink 5 has 50.
+// NVIDIA's data sheets, per direction: NVLink 2 to 4 have 25 GB/s per link, NVLink 5 has 50.
 TEST(KnownHardware, HasAsManyNvlinksAsTheCatalogHasBandwidth) {
   for (const std::string& name : catalog_names("device")) {
     const KnownDevice* device = known_device(name);

@@ -1,5 +1,5 @@
-// Files of strangers that say more than any run has: refused or read in one go, never grown, never
-// counted beyond what an integer holds.
+// Foreign files that state more than any run has. They are refused or read in one pass; nothing
+// grows without bound, and no count exceeds an integer.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ std::string refusal_of_words(const std::string& text) {
   return options ? "accepted" : line_of(options.error());
 }
 
-// Each word is short enough; all of them are 600 MB.
+// Each word is short enough, but together they have 600 MB.
 TEST(ShellText, DoesNotLetManyWordsGrow) {
   const std::string variable = "A=" + std::string(60'000, 'a') + "\n";
   std::string words = variable;
@@ -53,7 +53,7 @@ TEST(YamlDocument, ReadsManyKeysAndFindsTheOneThatIsThereTwice) {
   EXPECT_EQ(read->at("key39999"), 39'999);
   EXPECT_EQ(line_of(parse_yaml(foreign(text + "key7: 1\n")).error()),
             "foreign: line 40001: found the key \"key7\" twice; allowed: once");
-  // Of another object it is another key.
+  // In another object it is another key.
   EXPECT_EQ(parse_yaml(foreign("a: {b: 1, c: {b: 2}}\nb: 3\nd: {b: 4}\n"))->dump(),
             R"({"a":{"b":1,"c":{"b":2}},"b":3,"d":{"b":4}})");
 }
@@ -71,7 +71,7 @@ TEST(MegatronLists, RepeatNothingForever) {
   std::string text = "[]";
   for (int i = 0; i < 100; ++i) text += "*2147483647";
   EXPECT_EQ(parse_python_list(text).value(), std::vector<int>());
-  // What is dropped again was made all the same.
+  // What is dropped again was built all the same.
   std::string dropped = "[1]";
   for (int i = 0; i < 10'000; ++i) dropped += "+[1]*99999*0";
   EXPECT_FALSE(parse_python_list(dropped).has_value());
@@ -98,7 +98,7 @@ const std::string kGpt =
     "--num-layers 32 --hidden-size 4096 --num-attention-heads 32 --vocab-size 32000 "
     "--global-batch-size 64 ";
 
-// 65536 · 65536 is 0 in 32 bits, 10^6 · 10^6 · 10^6 · 10^6 more than 64 have.
+// 65536 · 65536 is 0 in 32 bits, and (10^6)^4 exceeds 64 bits.
 TEST(ImportedDegrees, AreRefusedHoweverLarge) {
   EXPECT_THAT(refusal_of_degrees(import_megatron,
                                  kGpt + "--seq-length 4096 --pipeline-model-parallel-size 65536 "
@@ -134,7 +134,7 @@ TEST(ImportedDegrees, AreRefusedHoweverLarge) {
               HasSubstr("/plan/"));
 }
 
-// 10^12 samples of 1.9e7 tokens wrap around to 5.5e17, which would be allowed.
+// 10^12 samples of 1.9e7 tokens would wrap around to 5.5e17, which is allowed.
 TEST(ImportedDegrees, AreRefusedWithMoreTokensThanARunHas) {
   EXPECT_THAT(refusal_of_degrees(import_megatron,
                                  kGpt + "--seq-length 19000000 --train-samples 1000000000000"),

@@ -21,11 +21,11 @@ namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Every kind of trouble that a shell or sbatch could make of a name.
+// A name with everything that could trouble a shell or sbatch.
 constexpr const char* kHostile =
     "x'; touch pwned; echo '$(touch pwned) `touch pwned` \" \\ #SBATCH --wrap=evil ${IFS} * ~ &&";
 
-// The script on a machine where scontrol, srun and python only write down what they are given.
+// Runs the script on a machine where scontrol, srun and python only record their arguments.
 class Launch : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -87,7 +87,7 @@ TEST(ShellQuoted, IsOneWordWhateverIsInIt) {
   EXPECT_EQ(shell_quoted(""), "''");
 }
 
-// 16 devices: each host stands eight times, ranks in order.
+// 16 devices: each host is listed eight times, with the ranks in order.
 TEST_F(Launch, TheDefaultOrderFillsNodeAfterNode) {
   const Scenario scenario = hostile_scenario();
   const Job& job = scenario.job;
@@ -102,7 +102,7 @@ TEST_F(Launch, TheDefaultOrderFillsNodeAfterNode) {
   EXPECT_EQ(read("hosts"), expected);
 }
 
-// With pp fastest in the plan, Megatron's neighbours in tp (its ranks 0 and 1) lie p = 4 apart.
+// If pp is fastest in the plan, Megatron's neighbours in tp (its ranks 0 and 1) lie p = 4 apart.
 TEST(RankDevices, RealiseAnOrderThatTheFrameworkDoesNotHave) {
   const Scenario scenario = scenario_of("llama-3.1-8b", "ideal", 2);
   const Job& job = scenario.job;

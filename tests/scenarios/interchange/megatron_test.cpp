@@ -106,7 +106,7 @@ vocab_size: 50304
   EXPECT_EQ(scenario.plan->micro_batch, 2);
 }
 
-// Two processes on each of two machines are not one machine of four.
+// Two processes on each of two machines are not one machine with four.
 TEST(MegatronImport, TakesOfANodeTheDevicesThatTheFileStarts) {
   const auto read = imported("torchrun --nproc_per_node 2 --nnodes 2 x " + with(""));
   ASSERT_TRUE(read.has_value()) << line_of(read.error());
@@ -160,7 +160,7 @@ TEST(MegatronImport, RefusesWhatItDoesNotModel) {
               HasSubstr("found attention_output_gate, which changes"));
   EXPECT_THAT(megatron_refusal(with("--attention-backend unfused")),
               HasSubstr("found attention_backend \"unfused\"; allowed: auto, flash, fused"));
-  // Megatron-DeepSpeed's scripts hold such options in a string.
+  // Scripts of Megatron-DeepSpeed keep such options in a string.
   EXPECT_THAT(megatron_refusal("DS=\" --zero-stage=3\"\nrun " + with("$DS")),
               HasSubstr("found zero_stage, which changes"));
   EXPECT_THAT(
@@ -183,7 +183,7 @@ TEST(MegatronImport, GivesOneLineForWhatCannotBe) {
   EXPECT_THAT(megatron_refusal("a: &x [1, 2]\nb: *x\n"), HasSubstr("line 1: found an anchor"));
 }
 
-// $A doubled 64 times would be 2^64 letters.
+// $A doubled 64 times would have 2^64 letters.
 TEST(MegatronImport, DoesNotLetVariablesGrow) {
   std::string script = "A=aaaaaaaaaaaaaaaa\n";
   for (int i = 0; i < 64; ++i) script += "A=\"$A$A\"\n";
@@ -209,7 +209,8 @@ TEST(MegatronLayouts, AreLayersOfEachChunk) {
   EXPECT_FALSE(parse_pipeline_layout("Et*99999999999999999999|L").has_value());
 }
 
-// With it, and as Megatron-Bridge deals out DeepSeek-V3 on 16 stages (recipes/deepseek).
+// The same with multi-token prediction, and the layout of DeepSeek-V3 on 16 stages in
+// Megatron-Bridge (recipes/deepseek).
 TEST(MegatronLayouts, EndWithTheLayersOfMultiTokenPrediction) {
   EXPECT_EQ(parse_pipeline_layout("Ettt|(tt|)*2mL", 1).value(), (std::vector<int>{3, 2, 2, 0}));
   std::vector<int> layers(16, 4);
@@ -221,7 +222,7 @@ TEST(MegatronLayouts, EndWithTheLayersOfMultiTokenPrediction) {
   EXPECT_FALSE(parse_pipeline_layout("Ettt|ttmmL", 1).has_value());
 }
 
-// Sixteen stages of 4, 4, … and 1 layer, and the one of multi-token prediction behind that.
+// Sixteen stages with 4, 4, … and 1 layers, and the multi-token-prediction layer after the last.
 TEST(MegatronExport, SaysMultiTokenPredictionAndReadsItBack) {
   Scenario scenario = scenario_of("deepseek-v3", "megatron-core", 2);
   scenario.job.model.mtp_layers = 1;
@@ -242,7 +243,7 @@ TEST(MegatronExport, SaysMultiTokenPredictionAndReadsItBack) {
   EXPECT_EQ(back.plan.value_or(PlanRequest{}).layers_per_stage, layers);
 }
 
-// Layers 4 and later of DeepSeek-V3 have experts: ([0]*3+[1]*58).
+// From the fourth layer on, DeepSeek-V3 has experts: ([0]*3+[1]*58).
 TEST(MegatronExport, SaysEveryNetworkOfItsKindAndReadsItBack) {
   for (const char* name : {"llama-3.1-8b", "deepseek-v3", "mixtral-8x7b", "gpt3-175b", "qwen2.5-7b",
                            "qwen3-30b-a3b", "gpt-oss-20b"}) {
@@ -290,9 +291,9 @@ void vary_megatron(Draw& draw, PlanRequest& request) {
   if (draw.coin()) request.offload.optimizer = OffloadTarget::host;
 }
 
-// megatron/core/parallel_state.py: with another order than one that ends with pp,
-// expert_data_parallel_size has to be data_parallel_size; by arguments.py a dense network's
-// expert_tensor_parallel_size is tensor_model_parallel_size.
+// megatron/core/parallel_state.py: unless the order ends with pp, expert_data_parallel_size must be
+// data_parallel_size. arguments.py: the expert_tensor_parallel_size of a dense network is
+// tensor_model_parallel_size.
 bool numbers_pipelines_before_replicas(const Plan& plan, const Transformer& model) {
   const int of_stage = plan.tensor_parallel * plan.context_parallel * plan.data_parallel;
   const int expert_tensor = model.experts > 0 ? plan.expert_tensor_parallel : plan.tensor_parallel;
@@ -301,8 +302,8 @@ bool numbers_pipelines_before_replicas(const Plan& plan, const Transformer& mode
 
 class MegatronRoundTrip : public ::testing::TestWithParam<const char*> {};
 
-// Export, then import: the same plan, key by key. What is not said where it has no meaning (tensor
-// overlap of one rank, an algorithm for one rank of context) is set as the plan has it.
+// Export and import give the same plan, key by key. What is not stated because it has no meaning
+// (tensor overlap of one rank, an algorithm for one context rank) is first set as in the plan.
 TEST_P(MegatronRoundTrip, IsTheIdentityOnPlansThatBothCanSay) {
   const Scenario scenario = scenario_of(GetParam(), "megatron-core", 12, 2 * 3 * 4 * 5 * 64);
   const auto plans = random_plans(scenario, 60, vary_megatron, [&](const Plan& plan) {
@@ -355,8 +356,8 @@ Exported exported_to_megatron(const std::string& model, PlanRequest request) {
   return export_megatron(scenario, plan).value();
 }
 
-// What the stack is priced with: DeepEP sends a token to a rank once, all-to-all once for each
-// expert (megatron/core/transformer/moe/token_dispatcher.py); the fused cross-entropy is off by
+// The options follow how the stack is priced: DeepEP sends a token to a rank once, all-to-all once
+// per expert (megatron/core/transformer/moe/token_dispatcher.py); fused cross-entropy is off by
 // default.
 TEST(MegatronExport, SaysHowTheStackSendsTokensAndComputesTheLoss) {
   const auto exported = [](int expert_parallel, bool deduplicated) {
@@ -378,8 +379,8 @@ TEST(MegatronExport, SaysHowTheStackSendsTokensAndComputesTheLoss) {
   EXPECT_THAT(exported(8, false), Not(HasSubstr("--cross-entropy-loss-fusion")));
 }
 
-// Of 16 ranks, t 2 · c 2 · p 2 · D 2: a dense network has experts of t ranks there, four replicas
-// of them; Mixtral's with e 4 have two, as the rest.
+// 16 ranks with t 2 · c 2 · p 2 · D 2. Megatron counts a dense network's experts on t ranks, which
+// have four replicas. Mixtral's experts with e = 4 have two, as the rest has.
 TEST(MegatronExport, NumbersPipelinesBeforeReplicasWhereMegatronCoreDoes) {
   const auto flag = HasSubstr("--use-tp-pp-dp-mapping");
   const auto placed = Contains(HasSubstr("rank_order tp-cp-ep-pp-dp is in the hostfile alone"));
@@ -391,7 +392,8 @@ TEST(MegatronExport, NumbersPipelinesBeforeReplicasWhereMegatronCoreDoes) {
   exported = exported_to_megatron("llama-3.1-8b", request);
   EXPECT_THAT(exported.files.front().text, Not(flag));
   EXPECT_THAT(exported.notes, placed);
-  // Megatron's rank 4 begins its second replica, whose first stage lies behind both of the first's.
+  // Megatron's rank 4 begins its second replica, whose first stage comes after both stages of the
+  // first replica.
   EXPECT_THAT(exported.files[1].text, HasSubstr("\n0 3\n1 0\n1 1\n1 2\n1 3\n0 4\n"));
   exported = exported_to_megatron("mixtral-8x7b", request);
   EXPECT_THAT(exported.files.front().text, Not(flag));
@@ -409,8 +411,8 @@ std::string arguments_of(const std::string& model, const PlanRequest& request,
   return export_megatron(scenario, plan).value().files.front().text;
 }
 
-// arguments.py: "No more than one of the following arguments can be set at the same time", and the
-// chunks of a stage are those of the layout over the stages.
+// arguments.py: "No more than one of the following arguments can be set at the same time". The
+// chunks per stage are the layout's chunks over the stages.
 TEST(MegatronExport, SaysChunksByTheirNumberOrByALayout) {
   const auto number = HasSubstr("--num-virtual-stages-per-pipeline-rank");
   const auto layout = HasSubstr("--pipeline-model-parallel-layout");
@@ -424,7 +426,7 @@ TEST(MegatronExport, SaysChunksByTheirNumberOrByALayout) {
   EXPECT_EQ(scenario_from(*read).plan.value_or(PlanRequest{}).virtual_stages, 3);
 }
 
-// Megatron-LM's own defaults are 0.1.
+// Megatron-LM's defaults are 0.1.
 TEST(MegatronExport, SaysTheDropoutOfTheStack) {
   EXPECT_THAT(arguments_of("llama-3.1-8b", {}),
               AllOf(HasSubstr("--attention-dropout 0\n"), HasSubstr("--hidden-dropout 0\n")));
@@ -453,7 +455,7 @@ TEST(MegatronExport, KeepsWeightsInEightBitsWhereTheOptimizerIsDistributed) {
   EXPECT_THAT(exported("fp8", 1).notes, Not(beside));
 }
 
-// gpt_layer_specs.py builds the norms of the latent queries, keys and values by this flag.
+// gpt_layer_specs.py builds the norms of the latent queries, keys and values if this flag is set.
 TEST(MegatronExport, AsksForTheNormsOfLatentAttention) {
   EXPECT_THAT(arguments_of("deepseek-v3", {}), HasSubstr("--qk-layernorm"));
   EXPECT_THAT(arguments_of("llama-3.1-8b", {}), Not(HasSubstr("--qk-layernorm")));
@@ -489,7 +491,8 @@ TEST(MegatronExport, AsksForOneConnectionWhereMegatronDoes) {
   EXPECT_THAT(launch_of("dgx-h100-80gb", experts, "mixtral-8x7b"), Not(one));
 }
 
-// One group of keys and values (PaLM) on eight ranks; since 0.16 Megatron-Core gathers and cuts.
+// PaLM has one group of keys and values on eight ranks. Since 0.16 Megatron-Core gathers and cuts
+// it.
 TEST(MegatronExport, SaysWhichMegatronSharesQueryGroups) {
   Scenario scenario = scenario_of("palm-62b", "megatron-core", 2);
   const auto exported = [&](int tensor_parallel) {
@@ -527,8 +530,8 @@ TEST(MegatronExport, RefusesActivationsOnTheHostThatMegatronDoes) {
             "Megatron-LM: none with a pipeline");
 }
 
-// Transformer Engine asserts num_gqa_groups % cp_size == 0 for all-to-all, of the groups of a rank:
-// of Llama-3.1-8B's eight two on four ranks.
+// For all-to-all, Transformer Engine asserts num_gqa_groups % cp_size == 0 on the groups of a rank:
+// two of Llama-3.1-8B's eight groups on four ranks.
 TEST(MegatronExport, RefusesUlyssesBeyondTheKeyValueHeadsOfARank) {
   PlanRequest request{.tensor_parallel = 4,
                       .context_parallel = 2,
@@ -542,7 +545,7 @@ TEST(MegatronExport, RefusesUlyssesBeyondTheKeyValueHeadsOfARank) {
 }
 
 // "pipeline-model-parallel size should be greater than 2 to avoid having multiple p2p sends and
-// recvs between same 2 ranks", where they are not overlapped.
+// recvs between same 2 ranks", if they are not overlapped.
 TEST(MegatronExport, RefusesTwoInterleavedStagesWithoutOverlap) {
   const PlanRequest two{.pipeline_parallel = 2, .virtual_stages = 2};
   EXPECT_EQ(export_refusal(two, "megatron-2022"),
@@ -553,7 +556,7 @@ TEST(MegatronExport, RefusesTwoInterleavedStagesWithoutOverlap) {
             "exported");
 }
 
-// The combined schedule of experts' exchange (overlap_moe_expert_parallel_comm) is one of chunks,
+// The combined schedule of the experts' exchange (overlap_moe_expert_parallel_comm) needs chunks
 // and refuses full recomputation.
 TEST(MegatronExport, RefusesWhatTheOverlapOfExpertsCannotHave) {
   const Scenario scenario = scenario_of("mixtral-8x7b", "megatron-core", 2);

@@ -1,4 +1,4 @@
-// Which layers have a window in Megatron-LM's arguments.
+// How Megatron-LM's arguments say which layers have a window.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,8 +13,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// is_layer_window_attention of megatron/core/transformer/utils.py: 1 in the list for a layer with a
-// window.
+// is_layer_window_attention in megatron/core/transformer/utils.py: the list has 1 for a layer with
+// a window.
 TEST(MegatronExport, SaysTheLeadingLayersWithoutAWindowAsAListAndReadsItBack) {
   Scenario scenario = scenario_of("llama-3.1-8b", "megatron-core", 2);
   scenario.job.model.sliding_window = 4096;

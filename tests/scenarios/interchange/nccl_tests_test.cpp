@@ -21,7 +21,8 @@ constexpr double kLatency = 20e-6, kBandwidth = 200e9;
 
 double seconds_of(double bytes) { return kLatency + bytes / kBandwidth; }
 
-// As nccl-tests 2.17 prints it: eight ranks of a node, times of latency + S/bandwidth.
+// Output as nccl-tests 2.17 prints it, for `ranks` ranks of a node with times of latency +
+// S/bandwidth.
 std::string printed(const std::string& program, int ranks, const std::string& product) {
   std::string text =
       "# nccl-tests version 2.17.6 nccl-headers=22808 nccl-library=22808\n"
@@ -67,7 +68,7 @@ TEST(NcclTests, ReadsTheOutOfPlaceTimes) {
   EXPECT_NEAR(samples.front().time.value(), seconds_of(1024), 1e-8);
 }
 
-// Two tests in one file; the document is read back, and its curves give the times within 2 %.
+// Two tests in one file. The document is read back, and its curves give the times within 2 %.
 TEST(NcclTests, FitADevicesCurves) {
   const std::string both = printed("all_reduce_perf", 8, "NVIDIA H100 80GB HBM3") +
                            printed("all_gather_perf", 8, "NVIDIA H100 80GB HBM3");
@@ -87,7 +88,7 @@ TEST(NcclTests, FitADevicesCurves) {
   }
 }
 
-// Each run lists its ranks anew, whatever the run before it had.
+// Each run lists its own ranks, whatever the previous run listed.
 TEST(NcclTests, CountsTheGpusOfEachRun) {
   const std::string two = printed("all_reduce_perf", 2, "NVIDIA H100 80GB HBM3");
   const std::string eight = printed("all_reduce_perf", 8, "NVIDIA H100 80GB HBM3");

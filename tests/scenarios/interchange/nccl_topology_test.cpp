@@ -51,7 +51,7 @@ std::string port_of(int number, int speed) {
   return fmt::format(R"(<nic><net name="mlx5_{0}" dev="{0}" speed="{1}"/></nic>)", number, speed);
 }
 
-// Behind a port of the CPU of its own, as NCCL dumps it.
+// A GPU behind its own port of the CPU, as NCCL dumps it.
 std::string gpu_alone(int number, const std::string& id = "0x2335", int sm = 90,
                       const std::string& links = kToSwitches) {
   return fmt::format(R"(<pci busid="0000:{0}8:00.0" class="0x030200" vendor="0x10de" device="{1}"
@@ -59,7 +59,7 @@ std::string gpu_alone(int number, const std::string& id = "0x2335", int sm = 90,
                      number, id, sm, links);
 }
 
-// As a cloud's file has it: a PCI slot with its number.
+// A numbered PCI slot, as a cloud's file has it.
 std::string slot_of(int number, const std::string& id) {
   return fmt::format(R"(<pci busid="0000:{0}8:00.0" class="0x030200" vendor="0x10de" device="{1}"
       link_speed="32.0 GT/s PCIe" link_width="16"/>)",
@@ -73,7 +73,7 @@ Expected<ImportedNode> read_with(const std::string& text, const std::string& dev
   return nccl_topology_node(foreign(text), *named_device(device));
 }
 
-// A copy of a device of the catalog that a user wrote under a name of their own.
+// A copy of a catalog device under a user's own name.
 NamedDevice renamed(const std::string& device) {
   NamedDevice named = **named_device(device);
   named.name = named.device.name = "ours";
@@ -82,8 +82,8 @@ NamedDevice renamed(const std::string& device) {
 
 std::string nccl_topology_refusal(const std::string& text) { return line_of(read(text).error()); }
 
-// Amazon's file says PCI slots and the A100's device number; the rest is p4d's data sheet: four
-// adapters of 100 Gbit/s, 300 GB/s of NVLink a GPU.
+// Amazon's file states PCI slots and the A100's device number. The rest is from p4d's data sheet:
+// four adapters of 100 Gbit/s and 300 GB/s of NVLink per GPU.
 TEST(NcclTopology, ReadsAmazonsP4d) {
   TRAINYARD_NEEDS_SHARED_DATA(shared);
   const ImportedNode read = shared_topology(shared, "aws-p4d.24xlarge.xml");
@@ -96,7 +96,7 @@ TEST(NcclTopology, ReadsAmazonsP4d) {
   EXPECT_THAT(read.assumptions, ElementsAre(HasSubstr("no NVLinks"), HasSubstr("no speed")));
 }
 
-// Azure's files name no device: eight A100 with a 200 Gbit/s HDR adapter each.
+// Azure's files name no device: eight A100 with one 200 Gbit/s HDR adapter each.
 TEST(NcclTopology, ReadsAzuresNdv4AndSaysWhatItAssumes) {
   TRAINYARD_NEEDS_SHARED_DATA(shared);
   const ImportedNode read = shared_topology(shared, "azure-ndv4-a100.xml");
@@ -118,7 +118,7 @@ TEST(NcclTopology, ReadsAzuresNdv2WithADeviceOfTheUsers) {
   EXPECT_DOUBLE_EQ(read.node.intra.bandwidth.value(), 150e9);
 }
 
-// 18 links of 25 GB/s to four NVSwitches; nothing is left to assume.
+// 18 links of 25 GB/s to four NVSwitches; nothing has to be assumed.
 TEST(NcclTopology, CountsTheNvlinksAndPortsThatADumpHas) {
   const auto read_node = read(system_of(switch_with(1, kToSwitches) + switch_with(2, kToSwitches)));
   ASSERT_TRUE(read_node.has_value()) << line_of(read_node.error());
@@ -158,8 +158,8 @@ TEST(NcclTopology, LeavesOutTheNicsOfStorage) {
               ElementsAre("of 10 NICs the 8 behind the PCIe switch of a GPU are used"));
 }
 
-// Eight HDR adapters of 200 Gbit/s carry the gradients, four times what one of 400 for storage
-// does.
+// Eight HDR adapters of 200 Gbit/s carry the gradients, at four times the rate of one 400 Gbit/s
+// adapter for storage.
 TEST(NcclTopology, TakesTheUsualNicsWhereNoneSharesASwitchWithAGpu) {
   std::string ports;
   for (int nic = 0; nic < 8; ++nic) ports += port_of(nic, 200'000);
@@ -185,7 +185,7 @@ TEST(NcclTopology, CountsEachOfManyPortsOnce) {
   EXPECT_EQ(read_node->node.nics, 30'000);
 }
 
-// A rate that is no number is one that the file does not say.
+// A rate that is no number counts as not stated.
 TEST(NcclTopology, TakesNoEndlessRate) {
   for (const char* speed : {"inf GT/s PCIe", "nan", "1e300", "-32.0"}) {
     std::string text = system_of(switch_with(1, ""));
@@ -195,14 +195,15 @@ TEST(NcclTopology, TakesNoEndlessRate) {
     }
     const auto read_node = read(text);
     ASSERT_TRUE(read_node.has_value()) << line_of(read_node.error());
-    // Then it is PCIe 5, which an H200 is made for, and said.
+    // Then PCIe 5 is assumed, which an H200 is made for, and the assumption is stated.
     EXPECT_NEAR(read_node->node.intra.bandwidth.value(), 63.015e9, 1e6) << speed;
     EXPECT_THAT(read_node->assumptions, Contains(HasSubstr("no PCIe speed"))) << speed;
   }
 }
 
-// Amazon's file for p5 has its GPUs but neither their numbers nor links, which NCCL then finds: 18
-// of 25 GB/s each (H100 SXM datasheet), and four adapters of 100 Gbit/s beside each.
+// Amazon's file for p5 lists its GPUs, but neither their numbers nor links, which NCCL finds
+// itself: 18 of 25 GB/s each (H100 SXM datasheet). Four adapters of 100 Gbit/s stand beside each
+// GPU.
 TEST(NcclTopology, AssumesTheNvlinksThatAFileWrittenByHandLeavesOut) {
   std::string gpus;
   for (int gpu = 0; gpu < 8; ++gpu) {
@@ -226,14 +227,14 @@ TEST(NcclTopology, AssumesTheNvlinksThatAFileWrittenByHandLeavesOut) {
   EXPECT_THAT(read_node->assumptions, Contains(HasSubstr("no NVLinks")));
 }
 
-// GB/s of PCIe 5 x16: 32 GT/s · 16 lanes · 128/130 / 8 bits.
+// PCIe 5 x16 in GB/s: 32 GT/s · 16 lanes · 128/130 / 8 bits.
 TEST(NcclTopology, TakesPcieWhereADumpHasNoNvlink) {
   const auto read_node = read(system_of(switch_with(1, "")));
   EXPECT_EQ(read_node->node.intra.kind, IntraNodeKind::pcie);
   EXPECT_NEAR(read_node->node.intra.bandwidth.value(), 63.015e9, 1e6);
 }
 
-// Bridges between pairs of cards (H100 NVL: 12 links) are no mesh of all.
+// Bridges between pairs of cards (H100 NVL: 12 links) are not a mesh of all.
 TEST(NcclTopology, TakesPcieWhereNvlinksJoinOnlyPairs) {
   const auto to = [](int other) {
     return fmt::format(R"(<nvlink target="0000:{}8:00.0" count="12" tclass="0x030200"/>)", other);
@@ -244,15 +245,15 @@ TEST(NcclTopology, TakesPcieWhereNvlinksJoinOnlyPairs) {
   EXPECT_EQ(pairs->node.intra.kind, IntraNodeKind::pcie);
   EXPECT_NEAR(pairs->node.intra.bandwidth.value(), 63.015e9, 1e6);
   EXPECT_THAT(pairs->assumptions, ElementsAre(HasSubstr("at most 2 of the 4 GPUs")));
-  // A ring over all of them is a mesh, if a sparse one.
+  // A ring over all cards counts as a mesh, although a sparse one.
   const auto ring = read(system_of(switch_with(1, to(2) + to(4)) + switch_with(2, to(1) + to(3)) +
                                    switch_with(3, to(2) + to(4)) + switch_with(4, to(3) + to(1))));
   EXPECT_EQ(ring->node.intra.kind, IntraNodeKind::nvlink_mesh);
   EXPECT_DOUBLE_EQ(ring->node.intra.bandwidth.value(), 24 * 25e9);
 }
 
-// NVLink 5: 18 links of 50 GB/s each direction (NVIDIA's data sheets of GB300 and B200), whether
-// the device is of the table, a copy of such a one, or one that only its document describes.
+// NVLink 5 has 18 links of 50 GB/s per direction (NVIDIA's data sheets of GB300 and B200). The
+// device may be in the table, a copy of a device in the table, or described only by its document.
 TEST(NcclTopology, TakesTheNvlinksThatTheDeviceHas) {
   const std::string dump = system_of(gpu_alone(1, "0x31c2", 103) + gpu_alone(2, "0x31c2", 103));
   const auto own = read(dump);
@@ -309,7 +310,7 @@ TEST(NcclTopology, RefusesUnlikeGpus) {
               HasSubstr("found GPUs of compute capability sm 90 and of 89; allowed: of one kind"));
 }
 
-// A rack of NVL72 has eighteen trays of four (NVIDIA's data sheets of GB200 and GB300).
+// A rack of NVL72 has eighteen trays of four devices (NVIDIA's data sheets of GB200 and GB300).
 TEST(NcclTopology, SaysThatATrayIsPartOfARack) {
   std::string tray;
   for (int gpu = 0; gpu < 4; ++gpu) tray += gpu_alone(gpu, "0x2941", 100);
@@ -319,7 +320,7 @@ TEST(NcclTopology, SaysThatATrayIsPartOfARack) {
                                           "gb200-192gb has 72 (nvlink_domain)"));
 }
 
-// A dump of a multi-node NVLink domain has the CPUs of every host.
+// The dump of an NVLink domain over several nodes lists the CPUs of every host.
 TEST(NcclTopology, MakesOneNvlinkDomainOfSeveralHosts) {
   const std::string one = switch_with(1, kToSwitches) + switch_with(2, kToSwitches);
   const auto read_node =
@@ -358,7 +359,7 @@ TEST(NcclTopology, RefusesMoreThanAMachineHas) {
   EXPECT_THAT(nccl_topology_refusal(wide), HasSubstr("allowed: at most 200000"));
 }
 
-// As many as a node document can say, 10^4 a host and 10^6 in all, and one more.
+// As many GPUs as a node document allows, 10^4 per host and 10^6 in all, and one more.
 TEST(NcclTopology, RefusesMoreGpusThanANodeHas) {
   const auto hosts_of = [](int hosts, int gpus) {
     std::string first, others;

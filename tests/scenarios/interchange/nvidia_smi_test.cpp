@@ -11,7 +11,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
-// A DGX A100 (driver 535): the NIC names are underlined by escapes, the last two NICs serve
+// A DGX A100 (driver 535): escapes underline the names of the NICs, and the last two NICs serve
 // storage.
 const std::string kDgxA100 =
     "\t\x1b[4mGPU0\tGPU1\tGPU2\tGPU3\tNIC0\tNIC1\tNIC2\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID"
@@ -24,7 +24,7 @@ const std::string kDgxA100 =
     "Legend:\n\n  X    = Self\n  NV#  = Connection traversing a bonded set of # NVLinks\n\n"
     "NIC Legend:\n\n  NIC0: mlx5_0\n  NIC1: mlx5_1\n  NIC2: mlx5_2\n";
 
-// DGX-1 with V100 (NVIDIA DGX-1 user guide): a hybrid cube mesh, six links a GPU.
+// DGX-1 with V100 (NVIDIA DGX-1 user guide): a hybrid cube mesh with six links per GPU.
 const std::string kDgx1 =
     "     GPU0 GPU1 GPU2 GPU3 GPU4 GPU5 GPU6 GPU7 mlx5_0 mlx5_2 mlx5_1 mlx5_3 CPU Affinity\n"
     "GPU0  X   NV1  NV1  NV2  NV2  SYS  SYS  SYS  PIX  SYS  PHB  SYS  0-19,40-59\n"
@@ -54,8 +54,8 @@ TEST(NvidiaSmi, SeesAnNvswitchWhereEveryPairHasAllLinks) {
   EXPECT_THAT(node->assumptions, Contains(HasSubstr("of 3 NICs the 2 behind")));
 }
 
-// Four H100 of an HGX board; one lost one of its 18 NVLinks of 25 GB/s, and no more than 17 reach
-// it or leave it: 17 · 25 = 425 GB/s.
+// Four H100 of an HGX board. One has lost one of its 18 NVLinks of 25 GB/s, so only 17 reach or
+// leave it: 17 · 25 = 425 GB/s.
 TEST(NvidiaSmi, TakesTheFewestLinksThroughASwitch) {
   const auto node = read_matrix(
       "\tGPU0\tGPU1\tGPU2\tGPU3\n"
@@ -73,7 +73,7 @@ TEST(NvidiaSmi, TakesTheFewestLinksThroughASwitch) {
                "the fewest"));
 }
 
-// Four GPUs that are joined in pairs by six links have all 18 of a device.
+// Four GPUs with six links between each pair use all 18 links of a device.
 TEST(NvidiaSmi, TellsAMeshOfAllLinksFromASwitch) {
   const auto node = read_matrix(
       "\tGPU0\tGPU1\tGPU2\tGPU3\n"
@@ -85,7 +85,7 @@ TEST(NvidiaSmi, TellsAMeshOfAllLinksFromASwitch) {
   EXPECT_DOUBLE_EQ(node->node.intra.bandwidth.value(), 450e9);
 }
 
-// NVLink 5 (NVIDIA's data sheet of GB300): 18 links, 900 GB/s each direction.
+// NVLink 5 (NVIDIA's data sheet of GB300): 18 links, 900 GB/s per direction.
 TEST(NvidiaSmi, TakesTheNvlinksThatTheDeviceHas) {
   const std::string tray =
       "\tGPU0\tGPU1\tGPU2\nGPU0\t X \tNV18\tNV18\n"
@@ -130,7 +130,7 @@ TEST(NvidiaSmi, TakesThePcieOfADeviceWithNvlink) {
   EXPECT_THAT(node->assumptions, Contains(HasSubstr("no NVLink: PCIe of 31.51 GB/s")));
 }
 
-// Two pairs of bridged cards. A PCIe card's link of the catalog: 64 GB/s.
+// Two pairs of bridged cards. The catalog gives a PCIe card's link 64 GB/s.
 TEST(NvidiaSmi, TakesPcieWhereNvlinksJoinOnlyPairs) {
   const std::string matrix =
       "\tGPU0\tGPU1\tGPU2\tGPU3\n"

@@ -1,6 +1,6 @@
 // Scripts as people write them for Megatron-LM: strings and arrays of arguments, arithmetic,
-// branches. Every expected text is what bash makes of the script, but for commands, loops and what
-// is not set.
+// branches. Every expected text is what bash makes of the script, except for commands, loops and
+// unset variables.
 #include <gmock/gmock.h>
 
 #include "scenarios/interchange/shell/arithmetic.h"
@@ -14,7 +14,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// The words of the last command and those before, joined.
+// The words of the last command and of those before it, joined.
 std::string words_of_script(const std::string& text) {
   const auto read = commands_of(foreign(text));
   if (!read) return line_of(read.error());
@@ -84,8 +84,8 @@ torchrun ${ARGS[@]} "${NEVER_SET[@]}" --log "$(date)" --tag `date` $OTHER
   EXPECT_THAT(assumptions_of(script), ElementsAre(HasSubstr("\"NEVER_SET\" is empty")));
 }
 
-// examples/llama/train_llama3_8b_h100_fp8.sh of Megatron-LM, shortened: bash splits the elements of
-// an array without quotes, and leaves those of one in quotes whole.
+// examples/llama/train_llama3_8b_h100_fp8.sh of Megatron-LM, shortened. Bash splits the elements of
+// an unquoted array and keeps those of a quoted one whole.
 TEST(ShellScript, SplitsElementsOfArraysWithoutQuotes) {
   const std::string script = R"sh(
 DTYPE_ARGS=()
@@ -100,7 +100,7 @@ torchrun ${ALL[@]} "${DTYPE_ARGS[@]}"
                                  "--bf16", "--fp8-format hybrid", "--fp8-param-gather"));
 }
 
-// A script that is started without arguments.
+// The script is started without arguments.
 TEST(ShellScript, TakesDefaultsOfItsOwnArguments) {
   EXPECT_EQ(
       words_of_script("TOK=${3:-\"MOCK\"}\nL=${1:-32}\nif [[ \"$TOK\" == MOCK ]]; then M=--mock; "

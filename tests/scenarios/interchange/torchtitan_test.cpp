@@ -1,4 +1,4 @@
-// torchtitan's pipelines, chunk by chunk, and what its release 0.2.0 asks of a configuration
+// torchtitan's pipelines, chunk by chunk, and what its release 0.2.0 requires of a configuration
 // (torchtitan/config/job_config.py, torchtitan/distributed/pipeline_parallel.py).
 #include "scenarios/interchange/torchtitan/torchtitan.h"
 
@@ -41,8 +41,8 @@ std::string titan_refusal(const std::string& text) {
   return read ? "accepted" : line_of(read.error());
 }
 
-// generate_llm_fqn_per_model_part: the embedding and the head count as a layer each, and what is
-// left over goes to the first chunks.
+// generate_llm_fqn_per_model_part: the embedding and the head count as one layer each, and the
+// remainder goes to the first chunks.
 TEST(TorchtitanPipeline, IsCutAsItsOwnFunctionDoes) {
   const std::string four = "pipeline_parallel_degree = 4\n";
   EXPECT_EQ(titan_chunks(four, "llama-3.1-70b"), (std::vector<int>{20, 21, 20, 19}));
@@ -56,7 +56,7 @@ TEST(TorchtitanPipeline, IsCutAsItsOwnFunctionDoes) {
 }
 
 // train_configs/llama3_405b.toml of December 2024 (torchtitan/config_manager.py of its time), with
-// a pipeline: what is in [parallelism] now stood under [training] and [experimental].
+// a pipeline. At that time the keys of today's [parallelism] were in [training] and [experimental].
 TEST(TorchtitanPlan, IsReadWhereEarlierFilesHaveIt) {
   const std::string text = R"([model]
 name = "llama3"
@@ -94,7 +94,7 @@ enable_float8_linear = true
   EXPECT_EQ(parse_scenario(eight.value().document, "read").value().plan->micro_batch, 8 / 8);
 }
 
-// 128 layers with embedding and head, two each: 64 chunks, four a rank.
+// 128 layers with embedding and head, two per chunk: 64 chunks, four per rank.
 TEST(TorchtitanPipeline, CountsChunksByTheLayersOfEach) {
   const Plan plan = titan_plan(
       "pipeline_parallel_degree = 16\npipeline_parallel_schedule = 'Interleaved1F1B'\n"
@@ -138,8 +138,8 @@ std::string titan_export(const PlanRequest& request, const std::string& stack = 
   return exported ? exported->files.front().text : line_of(exported.error());
 }
 
-// The keys of JobConfig in 0.2.0: `training.compile` and `pipeline_parallel_split_points` are not
-// among them any more, nor the converters `float8` and `mx`.
+// The keys of JobConfig in 0.2.0 no longer include `training.compile` and
+// `pipeline_parallel_split_points`, nor the converters `float8` and `mx`.
 TEST(TorchtitanExport, WritesTheKeysOfItsRelease) {
   const std::string dense = titan_export({.pipeline_parallel = 2, .zero_stage = 2});
   EXPECT_THAT(dense, AllOf(HasSubstr("[compile]\nenable = true\n"), Not(HasSubstr("split_points")),

@@ -1,5 +1,5 @@
-// Worked questions with files of other tools: what scenarios/cases/files/ holds is imported and
-// gives the documents of the cases, and plans of cases go out and come back the same.
+// Worked questions with files of other tools: importing the files of scenarios/cases/files/ gives
+// the documents of the cases, and plans of cases are the same after export and import.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -72,7 +72,7 @@ const ImportedCase kImported[] = {
 
 class ImportedCases : public ::testing::TestWithParam<ImportedCase> {};
 
-// What a case adds: its name, its question, a run. Names of files depend on where one stands.
+// A case adds a name, a question and perhaps a run. Names of files depend on the working folder.
 TEST_P(ImportedCases, AreWhatTheirFilesSay) {
   const ImportedCase& tested = GetParam();
   ForeignFile file = foreign_file(tested.file);
@@ -82,7 +82,7 @@ TEST_P(ImportedCases, AreWhatTheirFilesSay) {
   const Json made = document(case_file(tested.made));
   const Json read = parse_json(imported->document).value();
   for (const auto& [key, value] : read.items()) {
-    // The rest of a device is the catalog's, which is fitted anew from time to time.
+    // The rest of a device comes from the catalog, which is fitted anew from time to time.
     const bool of_device = std::string(tested.kind) == "nccl_tests" && key != "collectives";
     if (key == "name" || key == "source" || of_device) continue;
     EXPECT_EQ(made.value(key, Json()), value) << key;

@@ -24,7 +24,7 @@ class Files : public ::testing::Test {
   }
   void TearDown() override { fs::remove_all(folder_); }
 
-  // A scenario whose model is at `path`.
+  // A scenario whose model is the file `path`.
   fs::path scenario_with_model(const std::string& path) const {
     const fs::path file = folder_ / "scenario.json";
     std::ofstream(file) << R"({"trainyard": "scenario/1", "model": ")" << path
@@ -108,7 +108,7 @@ TEST_F(Files, ReplacedHandOnTheirPermissions) {
   }
 }
 
-// By links, so that a device would not be lost where this fails.
+// The test uses links, so that a failure would not replace a real device file.
 TEST_F(Files, AreWrittenWhereALinkLeads) {
   const fs::path file = folder_ / "target.json", link = folder_ / "link.json";
   ASSERT_TRUE(write_file(file, "first").has_value());
@@ -140,7 +140,7 @@ TEST_F(Files, WritingIntoAMissingFolderIsAnErrorThatNamesTheFile) {
   EXPECT_EQ(written.error().where, (folder_ / "absent" / "out.json").string());
 }
 
-// And leaves what is there as it is; a pipe that nobody reads is not waited for.
+// The check leaves what exists as it is, and does not wait for a pipe that nobody reads.
 TEST_F(Files, AreKnownToBeWritableBeforeTheyAreWritten) {
   const fs::path file = folder_ / "out.json", pipe = folder_ / "pipe";
   EXPECT_TRUE(check_writable(file).has_value());

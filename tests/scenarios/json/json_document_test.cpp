@@ -38,7 +38,7 @@ TEST(JsonDocument, SaysLineAndColumnOfASyntaxError) {
   EXPECT_TRUE(error_of("{\n  \"a\": 1,\n  x\n}").starts_with("line 3, column 3: found \"x\\n}\""));
 }
 
-// A quadratic look-up of keys would take hours here.
+// A quadratic look-up of keys would take hours for this document.
 TEST(JsonDocument, TakesTimeInProportionToItsKeys) {
   std::string text = "{\"k\": 0";
   for (int i = 0; i < 300'000; ++i) text += ",\"k" + std::to_string(i) + "\": 0";

@@ -97,7 +97,8 @@ TEST(QuantityLaw, FormattingIsShort) {
   EXPECT_EQ(format_quantity(989e12, Dimension::flops_per_second), "989 TFLOP/s");
 }
 
-// As SI writes: a prefix that leaves a number from 1 to 1000; bandwidths of a list all in bytes.
+// As in SI: a prefix that leaves a number from 1 to 1000; the bandwidths of a list are all in
+// bytes.
 TEST(QuantityLaw, FormattingTakesTheUnitThatReadsWell) {
   const auto rate = [](double value) {
     return format_quantity(value, Dimension::bytes_per_second);
@@ -112,7 +113,7 @@ TEST(QuantityLaw, FormattingTakesTheUnitThatReadsWell) {
   EXPECT_EQ(format_quantity(183359.0 * (1 << 20), Dimension::bytes), "183359 MiB");
 }
 
-// A decimal is rounded once, as C++ rounds it: 133.2 times 1e9 is another double.
+// A decimal is rounded once, as C++ rounds it. 133.2 times 1e9 would be another double.
 TEST(QuantityLaw, DecimalsAreTheNearestDoubles) {
   EXPECT_EQ(parsed("133.2 GB/s", Dimension::bytes_per_second), 133.2e9);
   EXPECT_EQ(parsed("2.684e2 Gbit/s", Dimension::bytes_per_second), 268.4e9 / 8);
@@ -122,7 +123,7 @@ TEST(QuantityLaw, DecimalsAreTheNearestDoubles) {
   EXPECT_EQ(format_quantity(7.999e-6, Dimension::seconds), "7.999 us");
 }
 
-// The schema's pattern and the parser are two roads to one grammar.
+// The schema's pattern and the parser describe the same grammar.
 TEST(QuantityLaw, PatternAcceptsTheExampleOfEveryDimensionAndOnlyIt) {
   for (const Dimension of : kDimensions) {
     const std::regex pattern(quantity_pattern(of, false));

@@ -1,4 +1,5 @@
-// Families fitted to 60 % of the measured shapes and scored on the others, which the fit never saw.
+// Kernel families fitted to 60 % of the measured shapes and scored on the others, which the fit did
+// not see.
 #include "scenarios/kernels/families.h"
 
 #include <gtest/gtest.h>
@@ -73,8 +74,8 @@ TEST(KernelFamilies, PredictAttentionOfHeadsThatTheFitDidNotSee) {
   }
 }
 
-// The catalog's rates without those of heads of 128 with a window (measured at 8,192): from the
-// plain kernel of these heads, and from windows of 128 of narrower and of wider heads.
+// The catalog's rates without those for heads of 128 with a window (measured at 8,192). They must
+// follow from the plain kernel of these heads and from windows of 128 for narrower and wider heads.
 TEST(KernelFamilies, PredictAWindowOfHeadsThatHaveThePlainKernelOnly) {
   TRAINYARD_NEEDS_SHARED_DATA(shared);
   const auto windowed_128 = [](const AttentionRates& entry) {
@@ -97,8 +98,8 @@ TEST(KernelFamilies, PredictAWindowOfHeadsThatHaveThePlainKernelOnly) {
   }
 }
 
-// One key more is one 8,192nd of the keys that most rows see, whatever window the rates were
-// measured at (8,192 among them).
+// One more key of the window is one 8,192nd of the keys that most rows see, whatever window the
+// rates were measured at (8,192 is one of them).
 TEST(KernelFamilies, AttentionTakesNoJumpFromOneWindowToTheNext) {
   for (const char* name : {"h100-sxm-80gb", "b200-sxm-180gb", "l40s-48gb"}) {
     const auto document = read_device(name, "test");
@@ -120,7 +121,7 @@ TEST(KernelFamilies, PredictExpertsOfNetworksThatTheFitDidNotSee) {
   EXPECT_LT(mean_error(scores, ""), 0.14);
 }
 
-// A third of the sizes of every curve.
+// A third of the sizes of every curve is held back.
 TEST(KernelFamilies, PredictCollectivesOfSizesThatTheFitDidNotSee) {
   TRAINYARD_NEEDS_SHARED_DATA(shared);
   const auto table = read_kernel_table(shared / "measured" / "kernels" / "h100_sxm_nccl.csv");

@@ -24,7 +24,7 @@ KernelTable table_of(const std::filesystem::path& shared, const std::string& nam
   return table.value_or(KernelTable{});
 }
 
-// Splits a GEMM table by weight matrix (n, k): about 40 % to `held_back`.
+// Splits a GEMM table by weight matrix (n, k): about 40 % go to `held_back`.
 void split(const KernelTable& table, KernelTable& fitted, KernelTable& held_back) {
   fitted = held_back = table;
   std::vector<GemmSample> first, second;
@@ -57,17 +57,18 @@ TEST(KernelFit, MeetsItsTargetOnShapesOfTheA100ThatItDidNotSee) {
   EXPECT_LT(reports->front().errors.mape, *reports->front().errors.baseline_mape / 2);
 }
 
-// To what documents show; another compiler may round the last digit of a sum otherwise.
+// Equal to the digits of a document; another compiler may round the last digit of a sum
+// differently.
 void expect_same(const ResidualGrid& a, const ResidualGrid& b) {
   ASSERT_EQ(a.knots, b.knots);
   ASSERT_EQ(a.values.size(), b.values.size());
   for (std::size_t i = 0; i < a.values.size(); ++i) EXPECT_NEAR(a.values[i], b.values[i], 2e-3);
 }
 
-// What two devices say of the kernels of a table: half a percent apart on average, and as near to
-// what was measured. Parameters may differ by more, and times of single kernels: the choice among
-// tiles is not smooth, and which of the equally good ends the search comes to depends on how the
-// machine's mathematical library rounds (on processors of two generations it came to two).
+// Two devices give the kernels of a table times that are half a percent apart on average and
+// equally near to the measurement. Parameters and single times may differ more: the choice among
+// tiles is not smooth, and which of several equally good optima the search finds depends on how the
+// mathematical library rounds (processors of two generations gave two).
 void expect_same_times(const KernelTable& table, const Device& a, const Device& b) {
   const auto of_a = table.family->score(a, table.samples);
   const auto of_b = table.family->score(b, table.samples);
@@ -93,7 +94,7 @@ TEST(KernelFit, WritesADocumentThatScoresLikeTheFit) {
   start->value["sources"]["interval_widening"] = "kernels of another";
   const auto fit = fit_kernels(start->device, tables, "2026-01-02", ignore_progress);
   ASSERT_TRUE(fit.has_value());
-  // The catalog's figures were fitted to this table too: a second fit gives them again.
+  // The catalog's figures were fitted to this table too, so a second fit gives them again.
   expect_same_times(tables.front(), fit->device, start->device);
   const auto file = std::filesystem::path(testing::TempDir()) /
                     fmt::format("kernel_fit_test_device.{}.json", ::getpid());
@@ -107,15 +108,15 @@ TEST(KernelFit, WritesADocumentThatScoresLikeTheFit) {
   EXPECT_TRUE(source.starts_with("fitted 2026-01-02 to a100_sxm_gemm.csv (3570 rows, FNV-1a " +
                                  tables.front().digest))
       << source;
-  // Of fp32 there is no row: where its figures are from stays to be read.
+  // The table has no row in fp32, so the source of its figures stays.
   EXPECT_TRUE(source.ends_with("; fp32: bf16 by the ratio of peaks, no measurement")) << source;
   EXPECT_EQ(read->device.interval_widening, 1);
   EXPECT_FALSE(read->value["sources"].contains("interval_widening"));
-  // Held back in turn, no row is predicted better than when it was fitted.
+  // A row that is held back is not predicted better than when it was fitted.
   EXPECT_GT(fit->cross_validated.front().errors.mape, fit->files.front().errors.mape);
 }
 
-// Collectives alone say nothing of its kernels.
+// Collectives alone say nothing about the device's kernels.
 TEST(KernelFit, LeavesTheWideningOfADeviceWhoseGemmsItDoesNotFit) {
   TRAINYARD_NEEDS_SHARED_DATA(shared);
   auto start = read_device("h100-pcie-80gb", "test");
@@ -152,7 +153,7 @@ TEST(KernelFit, GivesTheCurvesOfTheCatalogAgain) {
 // A measured device, and the beginning of its tables' names.
 class MeasuredDevices : public ::testing::TestWithParam<std::pair<const char*, const char*>> {};
 
-// What the catalog holds was fitted to the tables that are there today.
+// The catalog's rates are those fitted to today's tables.
 TEST_P(MeasuredDevices, HaveTheirRatesFromTheirTables) {
   TRAINYARD_NEEDS_SHARED_DATA(shared);
   const auto& [name, prefix] = GetParam();
@@ -173,8 +174,8 @@ TEST_P(MeasuredDevices, HaveTheirRatesFromTheirTables) {
   }
 }
 
-// So that the bounds refuse no real device: see kAboveDatasheet and kAboveRoofs. Four times as slow
-// no row is refused either.
+// This ensures that the bounds refuse no real device (see kAboveDatasheet and kAboveRoofs). Rows
+// four times as slow are not refused either.
 TEST_P(MeasuredDevices, AreWithinTheBoundsOfTheirDatasheets) {
   TRAINYARD_NEEDS_SHARED_DATA(shared);
   const auto& [name, prefix] = GetParam();
@@ -196,7 +197,8 @@ TEST_P(MeasuredDevices, AreWithinTheBoundsOfTheirDatasheets) {
   }
 }
 
-// So that a table in another unit is refused: milliseconds are too few, nanoseconds too many.
+// This ensures that a table in another unit is refused: milliseconds are too few, nanoseconds too
+// many.
 TEST_P(MeasuredDevices, AreMeasuredInMicroseconds) {
   TRAINYARD_NEEDS_SHARED_DATA(shared);
   const auto& [name, prefix] = GetParam();
@@ -235,9 +237,9 @@ TEST(KernelCheck, SaysWhichTableADeviceCannotRun) {
             "t.csv: found rows in fp8; allowed: dtypes that the device supports");
 }
 
-// The least mean error of a launch and a fraction over the A100's 3,570 GEMMs and over those from
-// 0.1 TFLOP on, by a nested ternary search in Python on the table, 312 TFLOP/s and 2,039 GB/s:
-// 4.77 µs and 0.7105 of the roofs, 14.25 µs and 0.8377.
+// The launch and the fraction with the least mean error over the A100's 3,570 GEMMs, and over those
+// of at least 0.1 TFLOP, found by a nested ternary search in Python on the table with 312 TFLOP/s
+// and 2,039 GB/s: 4.77 µs and 0.7105 of the roofs; 14.25 µs and 0.8377.
 TEST(KernelCheck, HasABaselineFittedToTheRowsThatItIsScoredOn) {
   TRAINYARD_NEEDS_SHARED_DATA(shared);
   const auto a100 = read_device("a100-sxm-80gb", "test");
@@ -250,8 +252,9 @@ TEST(KernelCheck, HasABaselineFittedToTheRowsThatItIsScoredOn) {
   EXPECT_NEAR(*large->errors.baseline_mape, 0.047723, 1e-5);
 }
 
-// Twice the roofs in one dtype, five times in the other; small ones behind a launch. Each region
-// meets its own baseline, and each dtype in it; no one line meets small and large.
+// Kernels take twice the roofs in one dtype and five times in the other; small ones wait for a
+// launch. Each region, and each dtype in it, meets its own baseline; no single line meets small and
+// large kernels.
 TEST(KernelReport, FitsABaselineToEachOfItsRows) {
   std::vector<ScoredKernel> kernels;
   const auto add = [&](double measured, double ideal, std::string_view group,
@@ -274,7 +277,8 @@ TEST(KernelReport, FitsABaselineToEachOfItsRows) {
   }
 }
 
-// Three rows off by +10, −20 and 0 %: mean 10, median 10, 90 % below 18 (between 10 and 20).
+// Three rows are off by +10, −20 and 0 %: mean 10, median 10, and 90 % lie below 18 (between 10 and
+// 20).
 TEST(KernelReport, HasTheQuantilesOfItsErrors) {
   const auto kernel = [](double predicted, std::string_view region) {
     return ScoredKernel{Seconds(1), Seconds(predicted), "bf16", region, Seconds(0.5)};

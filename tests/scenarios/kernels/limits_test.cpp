@@ -1,6 +1,5 @@
-// Rows that a device cannot have by its datasheet. The figures of these devices are the vendors':
-// an A100 has 312 TFLOP/s in bf16, 2,039 GB/s of memory and 300 GB/s of NVLink each way; times
-// below are theirs by hand.
+// Rows that a device cannot have by its datasheet. An A100 has 312 TFLOP/s in bf16, 2,039 GB/s of
+// memory and 300 GB/s of NVLink per direction (vendor's figures); the times below follow by hand.
 #include "scenarios/kernels/limits.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +23,7 @@ std::string row_error(const Device& device, const std::string& text) {
   return checked ? "" : checked.error().where + ": " + checked.error().message;
 }
 
-// 2 · 4096³ FLOP in 440.5 µs at the peak, 367.1 at 1.2 times.
+// 2 · 4096³ FLOP take 440.5 µs at the peak, and 367.1 at 1.2 times the peak.
 TEST(KernelLimits, NameTheRowThatMultipliesFasterThanThePeak) {
   const std::string rows = "dtype,m,n,k,latency_us\nbfloat16,4096,4096,4096,370\n";
   EXPECT_EQ(row_error(a100(), rows), "");
@@ -34,8 +33,8 @@ TEST(KernelLimits, NameTheRowThatMultipliesFasterThanThePeak) {
       "the datasheet of a100-sxm-80gb");
 }
 
-// 4 · 32 · 128 FLOP a score; a causal mask leaves 4096 · 4097 / 2 scores of a head, 440.6 µs / 1.2;
-// a window of 128 leaves 4096 · 128 − 128 · 127 / 2, 27.1 µs / 1.2.
+// A score takes 4 · 32 · 128 FLOP over all heads. A causal mask leaves 4096 · 4097 / 2 scores per
+// head, 440.6 µs / 1.2; a window of 128 leaves 4096 · 128 − 128 · 127 / 2, 27.1 µs / 1.2.
 TEST(KernelLimits, CountTheScoresThatAMaskLeaves) {
   EXPECT_EQ(row_error(a100(), kAttention + "bfloat16,1,4096,32,8,128,0,368\n"), "");
   EXPECT_NE(row_error(a100(), kAttention + "bfloat16,1,4096,32,8,128,0,366\n"), "");
@@ -43,14 +42,14 @@ TEST(KernelLimits, CountTheScoresThatAMaskLeaves) {
   EXPECT_NE(row_error(a100(), kAttention + "bfloat16,1,4096,32,8,128,128,22\n"), "");
 }
 
-// 4096 tokens to 8 experts each over 4 ranks: 8192 rows · 6 · 4096 · 1536 FLOP, 991.1 µs / 1.2.
+// 4096 tokens go to 8 experts each over 4 ranks: 8192 rows · 6 · 4096 · 1536 FLOP, 991.1 µs / 1.2.
 TEST(KernelLimits, CountTheRowsOfAnEvenRank) {
   const std::string head = kExperts + "bfloat16,4096,4096,1536,8,128,1,4,balanced,";
   EXPECT_EQ(row_error(a100(), head + "827\n"), "");
   EXPECT_NE(row_error(a100(), head + "825\n"), "");
 }
 
-// Of 1 GiB in eight parts seven come from others: 3,132 µs / 1.2.
+// Seven of eight parts of 1 GiB come from other devices: 3,132 µs / 1.2.
 TEST(KernelLimits, CountWhatComesOverTheLinks) {
   const std::string head = "op,gpus,bytes,latency_us\n";
   for (const std::string operation : {"all_reduce", "all_gather", "reduce_scatter", "alltoall"}) {
@@ -59,7 +58,7 @@ TEST(KernelLimits, CountWhatComesOverTheLinks) {
   }
 }
 
-// 440.5 µs of arithmetic and a launch of 10, a thousand times.
+// The upper limit is a thousand times 440.5 µs of arithmetic and a launch of 10.
 TEST(KernelLimits, NameTheRowThatIsSlowerThanAnythingADeviceRuns) {
   const std::string rows = "dtype,m,n,k,latency_us\nbfloat16,4096,4096,4096,450000\n";
   EXPECT_EQ(row_error(a100(), rows), "");
@@ -68,8 +67,8 @@ TEST(KernelLimits, NameTheRowThatIsSlowerThanAnythingADeviceRuns) {
             "a launch of 10 us and the datasheet of a100-sxm-80gb come to");
 }
 
-// One query each of 65,536 sequences: 2 · 65536 · (96 + 8) · 128 elements of 2 bytes take 1,711 µs,
-// their arithmetic 10.
+// One query in each of 65,536 sequences: 2 · 65536 · (96 + 8) · 128 elements of 2 bytes take 1,711
+// µs, the arithmetic takes 10.
 TEST(KernelLimits, CountWhatIsMovedWhereThatTakesLonger) {
   const std::string row = kAttention + "bfloat16,65536,1,96,8,128,0,";
   EXPECT_EQ(row_error(a100(), row + "1720000\n"), "");
@@ -83,7 +82,7 @@ TEST(KernelLimits, NameTheRowInADtypeThatTheDeviceDoesNotHave) {
       "of a100-sxm-80gb");
 }
 
-// One set of parameters, of 16-bit kernels: rows in fp8 would make these as fast.
+// One set of parameters describes the 16-bit kernels. Rows in fp8 would make those as fast.
 TEST(KernelLimits, NameTheRowInADtypeThatItsFamilyIsNotFittedIn) {
   const Device h100 = read_device("h100-sxm-80gb", "test").value().device;
   const std::string allowed =
@@ -100,7 +99,7 @@ TEST(KernelLimits, NameTheRowInADtypeThatItsFamilyIsNotFittedIn) {
   }
 }
 
-// A device without 16 bits is fitted in what it has.
+// A device without 16-bit rates is fitted in the precision that it has.
 TEST(KernelLimits, TakeSinglePrecisionWhereThereIsNoHalf) {
   Device device = a100();
   device.peak[static_cast<std::size_t>(Dtype::fp16)] = FlopsPerSecond(0);
@@ -109,7 +108,7 @@ TEST(KernelLimits, TakeSinglePrecisionWhereThereIsNoHalf) {
   EXPECT_NE(row_error(device, kAttention + "bfloat16,1,4096,32,8,128,0,20000\n"), "");
 }
 
-// The first bad row is named, be it impossible or unreadable.
+// The first bad row is named, whether it is impossible or unreadable.
 TEST(KernelLimits, NameTheFirstBadRow) {
   const RowCheck check = [](const KernelTable& table) { return check_rows(a100(), table); };
   const auto error = [&](const std::string& rows) {
@@ -135,7 +134,7 @@ TEST(KernelLimits, AreTheFiguresThatADeviceHas) {
   EXPECT_EQ(row_error(device, rows + "999999999\n"), "");
 }
 
-// A latency that no text of the document can say.
+// No text in the document can express this latency.
 TEST(WrittenDevices, AreReadBackFirst) {
   auto document = read_device("a100-sxm-80gb", "test").value();
   EXPECT_TRUE(check_device_document(device_document(document.device, document, {}), "out.json"));

@@ -75,7 +75,7 @@ TEST(KernelTable, SaysWhichRowAndColumnIsBad) {
             "(dtype,m,n,k,latency_us)");
 }
 
-// Groups of query heads share a key-value head, all as many.
+// Groups of query heads of equal size share a key-value head.
 TEST(KernelTable, NamesHeadsThatCannotShareTheirKeys) {
   const std::string head = "dtype,batch,seq,heads,kv_heads,head_dim,window,latency_us\n";
   EXPECT_EQ(table_error(head + "bfloat16,4,4096,8,8,128,0,500\nbfloat16,4,4096,8,1,128,0,500\n"),
@@ -89,7 +89,7 @@ TEST(KernelTable, NamesHeadsThatCannotShareTheirKeys) {
             "1000000000000000");
 }
 
-// A token goes to different experts; ranks have whole experts, and whole columns of them.
+// A token goes to different experts; a rank holds whole experts, or whole columns of them.
 TEST(KernelTable, NamesExpertsThatCannotBeShared) {
   const std::string head = "dtype,tokens,hidden,ffn,topk,experts,tp,ep,distribution,latency_us\n";
   EXPECT_EQ(table_error(head + "bfloat16,64,4096,1024,4,4,1,4,balanced,50\n"), "");
@@ -107,7 +107,7 @@ TEST(KernelTable, NamesExpertsThatCannotBeShared) {
             "1000000");
 }
 
-// A load from memory takes 0.3 µs or more; 1e-300 µs is a column gone wrong.
+// A load from memory takes at least 0.3 µs, so 1e-300 µs is a wrong column.
 TEST(KernelTable, RefusesNumbersThatAreNoKernelsTime) {
   for (const std::string cell :
        {"", "nan", "inf", "1e400", "1 ", "0x10", "9,5", "1e-300", "0.09"}) {
@@ -132,7 +132,8 @@ TEST(KernelTable, MayBeginWithAByteOrderMark) {
   EXPECT_EQ(std::get<std::vector<GemmSample>>(marked->samples).size(), 1U);
 }
 
-// FNV-1a of the text, by the reference implementation: fnv1a64("dtype,…") in Python.
+// The FNV-1a digest of the text, computed by the reference implementation: fnv1a64("dtype,…") in
+// Python.
 TEST(KernelTable, CarriesADigestOfItsBytes) {
   const auto a = parse_kernel_table(kGemmHead + "fp8,64,128,256,10.5\n", "t.csv");
   EXPECT_EQ(a->digest, "6c2c786630b3d402");

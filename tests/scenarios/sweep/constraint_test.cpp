@@ -39,7 +39,7 @@ TEST(Constraint, JoinsConditionsAndBeforeOr) {
   EXPECT_TRUE(holds("a == 8 and b == 3"));
 }
 
-// 400 Gbit/s are 50 GB/s.
+// 400 Gbit/s is 50 GB/s.
 TEST(Constraint, ComparesQuantitiesInBaseUnitsAndTextByName) {
   EXPECT_TRUE(holds("bandwidth == '50 GB/s'"));
   EXPECT_TRUE(holds("bandwidth > \"49 GB/s\""));

@@ -1,4 +1,4 @@
-// Points whose answer throws are rows like others, and harm no others.
+// Points whose answer throws are rows like others and do not harm others.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ using Row = nlohmann::json;
 constexpr const char* kFourPoints = R"("evaluate": "run", "vary": [
     { "key": "training.global_batch", "values": [64, 128, 192, 256] } ])";
 
-// A point by its batch.
+// Fails in another way for each global batch.
 Expected<HardwareRun> fail_by_point(const std::string& scenario) {
   switch (Row::parse(scenario).at("training").at("global_batch").get<int>()) {
     case 64:

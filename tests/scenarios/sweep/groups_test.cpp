@@ -1,4 +1,4 @@
-// Sweeps over clusters of unlike nodes: every point beside the planner's own answer for it.
+// Sweeps over clusters of unlike nodes: every point is compared with the planner's own answer.
 #include "planner/heterogeneous/groups.h"
 
 #include <fmt/format.h>
@@ -36,7 +36,7 @@ Expected<Sweep> sweep_of(const std::string& scenario, const std::string& keys) {
       fmt::format(R"({{ "trainyard": "sweep/1", "scenario": {}, {} }})", scenario, keys)));
 }
 
-// The planner on the scenario of a file of its own.
+// The planner's answer to the same scenario in a file of its own.
 GroupedPlan planned(int old_nodes) {
   const auto scenario = read_scenario(
       write_sweep_file("point.json", fmt::format(R"({{ "trainyard": "scenario/1", {})",
@@ -65,7 +65,7 @@ TEST(SweepOfGroups, AnswersWithThePlannersBestPlan) {
   }
 }
 
-// Keys beside the cluster, the one of a like cluster among them, are varied as ever.
+// Keys other than the cluster are varied as usual, including those of a cluster of like nodes.
 TEST(SweepOfGroups, GoesFromOneKindOfNodesToTwo) {
   const auto sweep = sweep_of(
       scenario_of(R"({ "node": "dgx-h100-80gb", "nodes": 2 })"),
@@ -81,7 +81,7 @@ TEST(SweepOfGroups, GoesFromOneKindOfNodesToTwo) {
   EXPECT_FALSE(std::isnan(alike.figure("bubble_s")));
 }
 
-// 8 × (n + 2) devices; a mean between failures in proportion.
+// 8 × (n + 2) devices; the mean time between failures follows in proportion.
 TEST(SweepOfGroups, LivesOnBothGroups) {
   const auto sweep = sweep_of(
       scenario_of(groups_of(2), R"(, "reliability": { "device_mtbf": "96 days", "spares": 20 })"),
@@ -108,7 +108,7 @@ TEST(SweepOfGroups, RefusesWhatOnlyLikeNodesHave) {
   EXPECT_THAT(refusal(R"(, "plan": { "tensor_parallel": 2 })", ""), HasSubstr("/scenario/plan"));
 }
 
-// A100 of 400 W and H100 of 700 W: by energy another plan than by time, or the same.
+// A100 at 400 W and H100 at 700 W: with energy as objective the plan is another one, or the same.
 TEST(SweepOfGroups, AnswersByTheObjective) {
   const auto energy_by = [](const std::string& objective) {
     const auto sweep =

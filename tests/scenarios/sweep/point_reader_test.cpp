@@ -1,4 +1,4 @@
-// A point that is read by parts has the figures of the same scenario read whole.
+// A point that is read in parts has the figures of the same scenario read as a whole.
 #include "scenarios/sweep/point_reader.h"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@
 namespace trainyard {
 namespace {
 
-// The scenario of a point as a file of its own, read and estimated by the other road.
+// Second computation: the point's scenario is written to a file, read and estimated.
 Expected<Estimate> estimated_whole(const Sweep& sweep, const std::vector<SweepValue>& values) {
   Json scenario = {{"trainyard", "scenario/1"}};
   scenario.update(*scenario_of_point(sweep, values));
@@ -38,8 +38,8 @@ void expect_same(const PointRow& row, const Estimate& whole) {
       << row.overrides;
 }
 
-// Keys of every section that decides an estimate, through names too, and back again: what one point
-// changed must not stay for the next.
+// The keys of every section that affects an estimate, also through names, and back again: what one
+// point changed must not stay for the next.
 TEST(PointReader, GivesTheFiguresOfTheWholeScenario) {
   const auto sweep = sweep_from(R"("combine": "one-at-a-time", "vary": [
     { "key": "model", "values": ["llama-3.1-8b", "llama-2-7b"] },
@@ -77,8 +77,8 @@ TEST(PointReader, GivesTheFiguresOfTheWholeScenario) {
   EXPECT_EQ(refused, 1);  // three devices do not share 32 heads
 }
 
-// What 25.07 does otherwise is of latent attention on Blackwell: the network and the node of a
-// point decide, not those of the sweep's own scenario, and a release that a point names is its.
+// What 25.07 changes concerns latent attention on Blackwell. So the network and the node of a point
+// decide, not those of the sweep's own scenario, and a release that a point names is its own.
 TEST(PointReader, ResolvesAReleaseForTheNetworkAndTheNodeOfThePoint) {
   const auto sweep = sweep_from(R"("vary": [
     { "key": "training.release", "values": ["25.07", "25.09"] },
@@ -148,8 +148,8 @@ TEST(PointAnswer, PartsSumToTheStep) {
   EXPECT_EQ(row.figure("devices"), 16);
 }
 
-// One row of each evaluation: the plan that the planner finds is no slower than the scenario's, and
-// 30 days of a run have 30 days.
+// One row per evaluation. The planner's plan is no slower than the scenario's, and 30 days of a run
+// have 30 days.
 TEST(PointAnswer, IsThatOfTheCommandOfTheSameName) {
   const std::string axis = R"("vary": [ { "key": "plan.tensor_parallel", "values": [8] } ])";
   const auto answered = [](const std::string& keys) {
@@ -173,8 +173,8 @@ TEST(PointAnswer, IsThatOfTheCommandOfTheSameName) {
   EXPECT_GT(lived.figure("goodput"), 0.5);
 }
 
-// Restarts take twenty minutes where a device fails every half second: the run is given up. With a
-// calendar it costs what its days cost, whatever it did in them.
+// Restarts take twenty minutes and a device fails every half second, so the run is given up. With a
+// fixed duration it costs what its days cost, whatever it achieved.
 TEST(PointAnswer, KnowsNoTimeAndNoCostOfARunThatWasGivenUp) {
   const auto sweep = sweep_from(R"("evaluate": "goodput", "vary": [
       { "key": "power.carbon_intensity", "values": ["360 gCO2/kWh"] },
@@ -192,7 +192,7 @@ TEST(PointAnswer, KnowsNoTimeAndNoCostOfARunThatWasGivenUp) {
     EXPECT_TRUE(std::isnan(unknown));
   }
   EXPECT_EQ(to_its_end.figure("wall_time_s"), 7200);
-  // 2 h at 2 USD of 32 devices and a spare node of 8.
+  // 2 h at 2 USD for 32 devices and a spare node of 8.
   EXPECT_NEAR(to_its_end.figure("cost_usd"), 2 * 2 * (32 + 8), 1e-6);
 }
 

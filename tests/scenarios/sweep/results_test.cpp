@@ -1,4 +1,4 @@
-// What is read from result files: the report, the best point, what differs between two.
+// What is read from result files: the report, the best point, and the difference of two files.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 
 const std::string kTwoSizes = R"("vary": [ { "key": "cluster.nodes", "values": [2, 4] } ])";
 
-// What `report` says once the second of two points has another number.
+// What `report` prints after the second of two points was given another number.
 std::string said_of_a_renumbered_point(const std::string& keys, std::int64_t number) {
   const auto sweep = sweep_from(keys);
   const fs::path file = sweep_folder() / fmt::format("{}-{}.sqlite", keys.size(), number);
@@ -40,7 +40,7 @@ TEST(SweepReport, RefusesAPointThatTheSweepDoesNotHave) {
   }
 }
 
-// A figure that is not known is no smaller than one that is.
+// An unknown figure does not count as smaller than a known one.
 TEST(SweepSummary, TakesNoPointForTheBestThatHasNoSuchFigure) {
   for (const auto& [objective, figure] :
        {std::pair{"cost", "cost_per_step_usd"}, {"energy", "energy_per_step_joule"}}) {
@@ -64,7 +64,7 @@ TEST(SweepSummary, TakesNoPointForTheBestThatHasNoSuchFigure) {
   }
 }
 
-// Forty draws of three sizes: most points repeat. Point i depends on the seed and i alone, so that
+// Forty draws from three sizes, so most points repeat. Point i depends only on the seed and i, so
 // the first thirty are those of a sweep of thirty.
 TEST(ResultDifference, PairsPointsThatRepeatOnce) {
   const auto drawn = [](int samples) {
@@ -90,12 +90,12 @@ TEST(ResultDifference, PairsPointsThatRepeatOnce) {
   EXPECT_EQ(fewer->only_after, 0);
 }
 
-// Two points and a copy of them in which some figures are others.
+// A file with two points, and a copy in which some figures differ.
 class ChangedResults : public ::testing::Test {
  protected:
   void SetUp() override { run(*sweep_from(kTwoSizes), before_); }
 
-  // `changes`: of SQL's UPDATE.
+  // `changes` are the changes of an SQL UPDATE.
   ResultDifference difference_after(const std::vector<std::string>& changes) {
     const fs::path after = sweep_folder() / "after.sqlite";
     fs::copy_file(before_, after, fs::copy_options::overwrite_existing);
@@ -119,7 +119,7 @@ TEST_F(ChangedResults, AreNoneOfThoseThatAreTheSame) {
   EXPECT_TRUE(none.largest.empty());
 }
 
-// Those too that nobody knew before.
+// This includes figures that were unknown before.
 TEST_F(ChangedResults, AreOthersByEveryFigure) {
   for (std::size_t i = 0; i < kFigures; ++i) {
     const std::string_view name = kFigureNames[i];
@@ -132,8 +132,8 @@ TEST_F(ChangedResults, AreOthersByEveryFigure) {
   }
 }
 
-// A step that is 1 % longer goes before costs that double; of points with the same step the one
-// goes first of which a figure moved more.
+// A step that is 1 % longer comes before costs that double. Among points with the same step, the
+// one with the larger change of a figure comes first.
 TEST_F(ChangedResults, AreOrderedByTheStepAndThenByTheFigureThatMovedMost) {
   const auto costs =
       difference_after({"mfu = mfu * 1.1, peak_memory_bytes = peak_memory_bytes / 2 "

@@ -1,4 +1,4 @@
-// The result file: what is in it does not depend on threads or interruptions.
+// The result file: its contents do not depend on threads or interruptions.
 #include "scenarios/sweep/results/store.h"
 
 #include <gmock/gmock.h>
@@ -81,7 +81,7 @@ TEST(SweepStore, RefusesAnotherSweepAnotherVersionAndOtherFiles) {
               HasSubstr("does not exist"));
 }
 
-// A folder where SQLite has its log: the results are there, and cannot be read now.
+// A folder stands where SQLite has its log, so the results exist but cannot be read now.
 TEST(SweepStore, SaysWhyResultsCannotBeRead) {
   const auto sweep = sweep_from(kGrid);
   ASSERT_TRUE(sweep.has_value()) << sweep.error().message;
@@ -136,15 +136,14 @@ TEST(SweepStore, SaysWhatItsPointsWereComputedFrom) {
   ASSERT_EQ(sessions->size(), 1u);
   EXPECT_EQ(sessions->front().host, "host");
   EXPECT_EQ(sessions->front().points, 60);
-  // What was kept makes the same points again.
+  // What was kept gives the same points again.
   const auto again =
       sweep_of_text(results->said("document"), results->said("csv"), results->said("file"));
   ASSERT_TRUE(again.has_value()) << again.error().message;
   EXPECT_EQ(all_overrides(*again), all_overrides(*sweep));
 }
 
-// A row that is there already: neither the lease nor a part of it is kept, and all of it is
-// answered by the next run.
+// One row exists already. So no part of the lease is kept, and the next run answers all of it.
 TEST(SweepStore, ForgetsALeaseThatCannotBeWrittenWhole) {
   const auto sweep = sweep_from(kGrid);
   ASSERT_TRUE(sweep.has_value());

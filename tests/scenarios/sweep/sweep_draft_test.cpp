@@ -1,4 +1,4 @@
-// A sweep as typed in a window against the same sweep as a document.
+// A sweep as typed in a window, compared with the same sweep as a document.
 #include "scenarios/sweep/sweep_draft.h"
 
 #include <gmock/gmock.h>
@@ -84,7 +84,7 @@ TEST(SweepDraft, IsRefusedWithTheAxisAndTheValue) {
   EXPECT_FALSE(drafted_sweep("[]", "a.json", {}).has_value());
 }
 
-// What is built of a document again asks for the same points.
+// A draft built from a document asks for the same points.
 TEST(SweepDraft, OfADocumentIsTheDocument) {
   for (const std::string keys :
        {R"("vary": [{"key": "plan.tensor_parallel", "values": [1, 2, 4]},
@@ -124,7 +124,7 @@ TEST(SweepDraft, OfADocumentThatNoWindowShowsIsRefused) {
   }
 }
 
-// Whatever the table of keys offers, a sweep can look up.
+// A sweep can look up every key that the table offers.
 TEST(SweepDraft, OffersKeysThroughNames) {
   std::vector<std::string> names;
   for (const SweepKey& key : sweep_keys()) names.push_back(key.name);

@@ -38,7 +38,7 @@ TEST(SweepPoints, AreEveryCombinationWithTheLastAxisFastest) {
                           R"({"plan.tensor_parallel":2,"cluster.nodes":8})"));
 }
 
-// As it was copied from a file.
+// The scenario still has its tag, as when it was copied from a file.
 TEST(SweepPoints, OfAScenarioWithItsTagAreThoseWithoutIt) {
   const std::string vary = R"("vary": [ { "key": "cluster.nodes", "values": [4, 8] } ])";
   const auto tagged = [&](const std::string& tag) {
@@ -67,7 +67,7 @@ TEST(SweepPoints, OfARangeHaveEqualDifferencesOrEqualRatios) {
               ElementsAre(R"({"cluster.node.nic_bandwidth":"100 Gbit/s"})",
                           R"({"cluster.node.nic_bandwidth":"250 Gbit/s"})",
                           R"({"cluster.node.nic_bandwidth":"400 Gbit/s"})"));
-  // 100 · 8^(2/3) is 400, whatever the power function says.
+  // 100 · 8^(2/3) is exactly 400, whatever the power function returns.
   EXPECT_THAT(points_of(R"("vary": [ { "key": "cluster.node.nic_bandwidth", "from": "100 Gbit/s",
                 "to": "800 Gbit/s", "steps": 4, "scale": "geometric" } ])")[2],
               R"({"cluster.node.nic_bandwidth":"400 Gbit/s"})");
@@ -102,8 +102,8 @@ TEST(SweepPoints, AreLeftOutByConditionsAndKeepTheirNumbers) {
               ElementsAre("", R"({"plan.tensor_parallel":2})"));
 }
 
-// 2,000 draws from {1, 2, 4, 8}: each 500 ± 19 (standard deviation), 5 of them allowed. Log-uniform
-// between 1 and 100: half of them below 10, ± 22.
+// 2,000 draws from {1, 2, 4, 8}: 500 ± 19 each (standard deviation; 5 are allowed). Log-uniform
+// between 1 and 100: half of the draws are below 10, ± 22.
 TEST(SweepPoints, AreDrawnEvenlyFromValuesAndByTheirScaleFromRanges) {
   const auto sweep = sweep_from(R"("combine": "random", "samples": 2000, "seed": 7, "vary": [
       { "key": "plan.tensor_parallel", "values": [1, 2, 4, 8] },
@@ -143,7 +143,8 @@ TEST(SweepPoints, OfACsvFileAreItsLines) {
                   R"({"training.stack":"megatron-core"})", R"({"plan.tensor_parallel":8})"));
 }
 
-// A line without a value is a point of the scenario as it is, an empty line at the end is none.
+// A line without a value is a point of the unchanged scenario; an empty line at the end is no
+// point.
 TEST(SweepPoints, OfACsvFileEndBeforeEmptyLines) {
   for (const char* end : {"", "\n", "\n\n", "\r\n\r\n"}) {
     write_sweep_file("points.csv", fmt::format("plan.tensor_parallel\n4\n\n8{}", end));
@@ -153,7 +154,7 @@ TEST(SweepPoints, OfACsvFileEndBeforeEmptyLines) {
   }
 }
 
-// Where no line has a value for it, too.
+// Also if no line has a value for the key.
 TEST(SweepPoints, OfACsvFileAreRefusedForAKeyThatNoScenarioHas) {
   write_sweep_file("points.csv", "cluster.nodes,no_such_key\n4,\n");
   EXPECT_THAT(
@@ -187,7 +188,7 @@ TEST(SweepPoints, AreRefusedWithTheAxisAndTheValue) {
               HasSubstr("/where/0: found cluster.node.nics, a part of which varies"));
 }
 
-// 101^6 is more than 10^12.
+// 101^6 exceeds 10^12.
 TEST(SweepPoints, OfATooLargeGridAreRefused) {
   std::string axes;
   for (const char* key : {"cluster.nodes", "training.global_batch", "training.sequence_length",
@@ -212,13 +213,13 @@ std::string scenario_named(std::string_view name) {
                       fmt::format(R"("trainyard": "scenario/1", "name": "{}")", name));
 }
 
-// The file is always there, whole.
+// Replaces the file at once, so that it always exists as a whole.
 void replace(const std::string& file, const std::string& text) {
   fs::rename(write_sweep_file("new", text), sweep_folder() / file);
 }
 
-// Somebody replaces sweep and scenario while they are read: whichever of two texts a sweep was made
-// of, the hash beside it is that text's.
+// Another thread replaces sweep and scenario while they are read. Whichever of two texts a sweep
+// was made from, the hash beside it is that of this text.
 TEST(SweepInputs, HaveTheHashesOfTheTextsThatTheSweepWasMadeOf) {
   replace("scenario.json", scenario_named("a"));
   replace("sweep.json", sweep_named("a"));

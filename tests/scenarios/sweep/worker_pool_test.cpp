@@ -1,4 +1,4 @@
-// Workers that answer what they were not asked, and those who do not know the secret of the
+// Workers that answer what they were not asked, and clients that do not know the secret of the
 // listener.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -31,7 +31,7 @@ constexpr const char* kSizes = R"("vary": [
 
 using Spoil = std::function<void(AnsweredLease&)>;
 
-// Answers the first lease, `spoil`ed.
+// Answers the first lease with a spoiled answer.
 void serve_badly(const Sweep& sweep, int socket, const Spoil& spoil) {
   Lease lease;
   if (::recv(socket, &lease, sizeof(lease), MSG_WAITALL) != sizeof(lease)) return;
@@ -41,7 +41,7 @@ void serve_badly(const Sweep& sweep, int socket, const Spoil& spoil) {
   send_all(socket, bytes_of(*answered));
 }
 
-// One such worker and an honest one; what is in the file then.
+// Runs such a worker beside an honest one, and returns what is in the file then.
 std::string answered_beside(const Spoil& spoil, const Sweep& sweep, const fs::path& file) {
   std::array<int, 2> bad{}, good{};
   EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, bad.data()), 0);
@@ -107,7 +107,7 @@ TEST(LeaseQueue, GivesUpAPointThatTwoWorkersDiedOn) {
   EXPECT_EQ(queue.next(), std::nullopt);
 }
 
-// Answers its leases until it dies on that point.
+// Answers leases until the point `deadly`, where it dies.
 void serve_until(const Sweep& sweep, int socket, std::int64_t deadly) {
   PointAnswerer answerer(sweep);
   Lease lease;
@@ -118,7 +118,7 @@ void serve_until(const Sweep& sweep, int socket, std::int64_t deadly) {
   ::close(socket);
 }
 
-// A sweep among so many workers that one point kills.
+// Runs a sweep among `workers` workers, with one point that kills a worker.
 Expected<SweepOutcome> answered_by(int workers, const Sweep& sweep, std::int64_t deadly,
                                    const fs::path& file) {
   std::vector<std::jthread> threads;  // end when the pool does
@@ -134,7 +134,7 @@ Expected<SweepOutcome> answered_by(int workers, const Sweep& sweep, std::int64_t
   return pool.run(sweep, *store, {});
 }
 
-// 64 points among three are leased in pairs, among 40 one by one.
+// 64 points are leased in pairs among three workers, and one by one among 40.
 TEST(WorkerPool, LosesTwoWorkersToAPointThatKillsThemAndRefusesIt) {
   const auto sweep = sweep_from(kSizes);
   ASSERT_TRUE(sweep.has_value());
@@ -180,7 +180,7 @@ TEST(WorkerListener, LetsInWhoKnowsTheSecretAndWatchesThem) {
   EXPECT_FALSE(stranger.has_value());
   ASSERT_TRUE(worker.has_value()) << worker.error().message;
   ASSERT_EQ(pool.workers().size(), 1u);
-  // What waits for an answer ends as what says nothing: 20 s, then three questions 4 s apart.
+  // A wait for an answer ends like a silent connection: after 20 s, then three probes 4 s apart.
   for (const int socket : {pool.workers().front().socket, *worker}) {
     int milliseconds = 0;
     socklen_t size = sizeof(milliseconds);

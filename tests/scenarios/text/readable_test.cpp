@@ -41,7 +41,7 @@ TEST(Counted, HasOneOfANounOrSeveral) {
   EXPECT_EQ(counted(2, "search", "searches"), "2 searches");
 }
 
-// An hour is 3,600 s and a day 24 of them.
+// An hour has 3,600 s and a day 24 hours.
 TEST(Duration, IsInTheLargestUnitOfWhichItHasOne) {
   EXPECT_EQ(duration(Seconds(3600)), "1.000 h");
   EXPECT_EQ(duration(Seconds(86400 * 30)), "30.00 days");

@@ -43,8 +43,8 @@ TEST(SvgScatter, PutsDecadesAtEqualDistances) {
   EXPECT_NEAR(x[1] - x[0], x[2] - x[1], 0.11);  // pixels, one decimal
 }
 
-// Axes of one range, drawn 610 by 456 pixels: y = 2 x leaves at the top, a factor of two before the
-// right edge, so its slope is that of y = x.
+// Both axes have the same range, drawn in 610 by 456 pixels. y = 2x leaves at the top, a factor of
+// two before the right edge, so its slope is that of y = x.
 TEST(SvgScatter, CutsADiagonalWhereAnAxisEnds) {
   const ScatterAxis axis{.logarithmic = true, .least = 1, .most = 100};
   const auto slope = [&](double level) {

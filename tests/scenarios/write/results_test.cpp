@@ -10,7 +10,7 @@
 namespace trainyard {
 namespace {
 
-// The example with a plan that is legal for it: 2,048 devices = 8 · 16 · 16, 126 = 16 · 8 − 2.
+// The example with a legal plan: 2,048 devices = 8 · 16 · 16, and 126 = 16 · 8 − 2 layers.
 struct Priced {
   Scenario scenario =
       read_scenario(source_folder() / "scenarios" / "examples" / "llama-3.1-405b-2048-h100.json")
@@ -27,7 +27,7 @@ struct Priced {
   Json json() const { return Json::parse(estimate_json(scenario, job, plan, estimated)); }
 };
 
-// Design §4.
+// Design §4 lists these keys.
 TEST(EstimateJson, HasEveryKeyOfTheContract) {
   const Json json = Priced().json();
   for (const char* key :
@@ -93,7 +93,7 @@ TEST(EstimateJson, IsNullWherePriceOrPowerOrCarbonIsUnknown) {
   EXPECT_TRUE(priced.json()["carbon_per_step_g"].is_null());
 }
 
-// 1 kJ at 360 g a kWh (1e-4 g a joule) is 0.1 g.
+// 1 kJ at 360 g per kWh (1e-4 g per joule) is 0.1 g.
 TEST(EstimateJson, CarbonIsEnergyTimesIntensity) {
   Priced priced;
   priced.estimated.energy_per_step = Joules(1000);

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A folder of its own, empty before and after.
+// The test has a folder of its own, empty before and after.
 class TraceFile : public ::testing::Test {
  protected:
   TraceFile() { fs::create_directories(folder_); }
@@ -63,7 +63,7 @@ TEST_F(TraceFile, IsWrittenWhereALinkLeads) {
   EXPECT_TRUE(is_whole({std::istreambuf_iterator<char>(stream), {}}));
 }
 
-// Both ends are held open, so that nobody waits where the pipe is replaced.
+// Both ends of the pipe are held open, so that nobody waits if the pipe is replaced.
 TEST_F(TraceFile, GoesThroughAPipe) {
   const fs::path pipe = folder_ / "pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
@@ -86,7 +86,7 @@ TEST_F(TraceFile, GoesThroughAPipe) {
   EXPECT_TRUE(is_whole(read)) << read.size();
 }
 
-// By links, so that a device would not be lost where this fails.
+// The test uses links, so that a failure would not replace a real device file.
 TEST_F(TraceFile, DoesNotReplaceADevice) {
   const fs::path nothing = folder_ / "nothing", full = folder_ / "full";
   fs::create_symlink("/dev/null", nothing);
