@@ -9,7 +9,7 @@
 namespace trainyard {
 namespace {
 
-// Collectives of 10 µs + S / (300 GB/s): eleven sizes among two devices and among eight.
+// Collectives that take 10 µs + S / (300 GB/s): eleven sizes among two devices and among eight.
 std::string curve_rows() {
   std::string rows = "op,gpus,bytes,latency_us\n";
   for (const int gpus : {2, 8}) {
@@ -39,7 +39,7 @@ TEST(FitCommand, NamesTheFileAndTheRowOfABadFigure) {
   EXPECT_FALSE(exists(scratch_folder() / "out.json"));
 }
 
-// The curve in milliseconds: 1 GiB would come at 260 TB/s.
+// With milliseconds in the column of microseconds, 1 GiB would arrive at 260 TB/s.
 TEST(FitCommand, RefusesATableInMilliseconds) {
   std::string rows = "op,gpus,bytes,latency_us\n";
   for (double bytes = 1 << 20; bytes <= 1024.0 * (1 << 20); bytes *= 4) {
@@ -62,7 +62,7 @@ TEST(FitCommand, RefusesATableInMilliseconds) {
   EXPECT_FALSE(exists(out));
 }
 
-// A bad row is named in place of the score or the fit, of whichever kind it is.
+// A bad row is reported instead of the score or the fit, for every kind of table.
 TEST(FitCommand, NamesARowThatCannotBe) {
   const std::string gemm = "dtype,m,n,k,latency_us\nbfloat16,64,64,64,9\n";
   const std::string attention = "dtype,batch,seq,heads,kv_heads,head_dim,window,latency_us\n";
@@ -122,7 +122,7 @@ TEST(FitCommand, FitsAndScoresAFabric) {
                                 quoted(out) + " --date 2026-01-02");
   ASSERT_EQ(fit.status, 0) << fit.err;
   const PrintedJson document = PrintedJson::parse(read_text(out));
-  // 170 GB/s of two nodes' eight NICs of 25 GB/s each.
+  // 170 GB/s of the eight NICs of 25 GB/s that each of two nodes has.
   EXPECT_NEAR(document["efficiency"].get<double>(), 0.85, 0.02);
   EXPECT_TRUE(document["sources"]["efficiency"].get<std::string>().starts_with(
       "fitted 2026-01-02 to across.json (6 rows of us, FNV-1a "));
@@ -166,7 +166,8 @@ TEST(FitCommand, WritesTheSameBytesEveryTime) {
   EXPECT_TRUE(read_text(once.string() + ".svg").starts_with("<svg"));
 }
 
-// The curve that the rows were made from, to the four digits of a document, and where it is from.
+// Expected is the curve that the rows were made from, to the four digits of a document, and its
+// source.
 TEST(FitCommand, FindsTheCurveOfItsRowsAndSaysWhereItIsFrom) {
   const auto table = write_scratch("table.csv", curve_rows());
   const auto out = table.parent_path() / "out.json";
@@ -176,7 +177,7 @@ TEST(FitCommand, FindsTheCurveOfItsRowsAndSaysWhereItIsFrom) {
   const std::string source = device.at("sources").at("collectives");
   EXPECT_TRUE(source.starts_with("fitted 2026-01-02 to table.csv (22 rows, FNV-1a ")) << source;
   EXPECT_NE(source.find("mean error on shapes held back (5 folds): "), std::string::npos) << source;
-  // What the table does not hold stays.
+  // Figures that the table does not determine stay.
   EXPECT_TRUE(device.at("rates").at("sources").at("gemm").get<std::string>().starts_with("fitted"));
 }
 

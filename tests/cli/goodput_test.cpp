@@ -13,7 +13,7 @@ std::string goodput(const std::filesystem::path& file, const std::string& option
   return "goodput '" + file.string() + "' " + options;
 }
 
-// One node of eight devices that fails every second day, simulated for 30 days.
+// One node of eight devices, of which one fails every second day, simulated for 30 days.
 std::filesystem::path month() {
   return small_scenario(R"(, "plan": { "tensor_parallel": 2 },
     "run": { "duration": "30 days", "runs": 20 },
@@ -43,7 +43,7 @@ TEST(GoodputCommand, GivesPartsThatSumToTheRunAndTheSameAnswerTwice) {
   EXPECT_EQ(lines_of(csv.out).size(), 2u);
 }
 
-// 32 devices of 2 + 2 nodes that fail every 64 days each: every second day one of them.
+// 32 devices on 2 + 2 nodes. Each fails once in 64 days, so one of them fails every second day.
 TEST(GoodputCommand, AnswersForGroupsOfUnlikeNodes) {
   const auto file = unlike_groups(2, R"(, "run": { "duration": "60 days", "runs": 20 },
     "reliability": { "device_mtbf": "64 days", "elastic": "replan", "spares": 0 })");
@@ -59,7 +59,7 @@ TEST(GoodputCommand, AnswersForGroupsOfUnlikeNodes) {
   EXPECT_NE(run_trainyard(goodput(file)).out.find("a100"), std::string::npos);
 }
 
-// The planner deals layers and micro-batches to the groups: a plan of the document's own says
+// The planner deals layers and micro-batches to the groups, and a plan in the document states
 // neither.
 TEST(GoodputCommand, RefusesAPlanForGroupsOfUnlikeNodesAsPlanDoes) {
   const auto file = unlike_groups(2, R"(, "plan": { "tensor_parallel": 2 },
@@ -81,7 +81,7 @@ TEST(GoodputCommand, AsksForTheLengthOfTheRun) {
   EXPECT_NE(ran.err.find("/run: found no length"), std::string::npos) << ran.err;
 }
 
-// Eight devices of which one fails every four seconds, restarts that take twenty minutes: no
+// One of eight devices fails every four seconds and a restart takes twenty minutes, so no
 // checkpoint is ever taken.
 TEST(GoodputCommand, SaysWhenRunsAreGivenUp) {
   const auto file = small_scenario(R"(, "plan": { "tensor_parallel": 2 }, "price": "1 USD/h",
@@ -113,7 +113,7 @@ TEST(GoodputCommand, RefusesARunThatIsStruckAllTheTime) {
   EXPECT_NE(ran.err.find("checkpoints and failures in a run"), std::string::npos) << ran.err;
 }
 
-// Asked for one every microsecond: no more of them than steps.
+// A checkpoint is asked for every microsecond, but there are no more of them than steps.
 TEST(GoodputCommand, TakesNoMoreCheckpointsThanSteps) {
   const Ran ran = run_trainyard(goodput(small_scenario(R"(, "plan": { "tensor_parallel": 2 },
     "run": { "duration": "1 h", "runs": 2 },
@@ -129,9 +129,9 @@ TEST(GoodputCommand, TakesNoMoreCheckpointsThanSteps) {
   EXPECT_GE(json.at("best_interval_s").get<double>(), step);
 }
 
-// Checkpoints of 1 GB at 1 GB/s, a failure every 2 h: Young's interval is √(2 · 1 s · 7200 s), 120
-// s. Whichever is asked for, the best one is found there, not at the end of a search about the
-// asked.
+// A checkpoint takes 1 s (1 GB at 1 GB/s) and a failure comes every 2 h, so Young's interval is √(2
+// · 1 s · 7200 s) = 120 s. Whichever interval is asked for, the best is found there, and not at the
+// end of a search around the one asked for.
 TEST(GoodputCommand, LooksForTheBestIntervalWhereTheClosedFormHasIt) {
   const auto answer = [](const char* interval) {
     const Ran ran = run_trainyard(goodput(small_scenario(fmt::format(R"(,
@@ -152,7 +152,7 @@ TEST(GoodputCommand, LooksForTheBestIntervalWhereTheClosedFormHasIt) {
               answer("2 min").at("best_interval_goodput").get<double>(), 0.002);
 }
 
-// 18 bytes times 8.03e9 parameters on 86 GB.
+// 18 bytes for each of 8.03e9 parameters do not fit in 86 GB.
 TEST(GoodputCommand, SaysThatThePlanDoesNotFit) {
   const auto file = small_scenario(R"(, "plan": { "zero_stage": 0 },
     "run": { "work": "1 h", "runs": 1 })");
@@ -163,7 +163,7 @@ TEST(GoodputCommand, SaysThatThePlanDoesNotFit) {
             false);
 }
 
-// 30 days of work cannot be done where every restart is struck again.
+// An hour of work is never done if every restart is struck again.
 TEST(GoodputCommand, EndsWithStatusOneWhenTheWorkIsNeverDone) {
   const Ran ran = run_trainyard(goodput(small_scenario(R"(, "plan": { "tensor_parallel": 2 },
     "run": { "work": "1 h", "runs": 2 }, "reliability": { "device_mtbf": "6 min", "spares": 0 })")));

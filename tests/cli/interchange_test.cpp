@@ -16,7 +16,8 @@ using ::testing::SizeIs;
 
 class ImportKinds : public ::testing::TestWithParam<const char*> {};
 
-// An empty file, a folder and 100 MB: one line each, status 2, and nothing written.
+// An empty file, a folder and 100 MB: each is refused in one line with status 2, and nothing is
+// written.
 TEST_P(ImportKinds, RefuseInOneLineWhatCannotBe) {
   const fs::path out = scratch_folder() / "out.json";
   const fs::path empty = write_scratch("empty", "");
@@ -128,7 +129,8 @@ TEST(Import, MakesANodeThatAScenarioTakes) {
             two.out.substr(two.out.find(',', two.out.find('\n'))));
 }
 
-// A trace of PyTorch's profiler beside the simulated step: kernels by what they do, on both sides.
+// A trace of PyTorch's profiler is compared with the simulated step by what kernels do, on both
+// sides.
 TEST(Import, MakesAProfileThatCompareTakes) {
   const fs::path cases = fs::path(TRAINYARD_SOURCE) / "scenarios" / "cases";
   const fs::path profile = scratch_folder() / "profile.json";

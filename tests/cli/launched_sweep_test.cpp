@@ -13,8 +13,8 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-// Rank 0 and four workers. As root, on fewer cores than ranks, without the network's drivers; tools
-// that watch for leaks have nothing to find in the library.
+// Starts rank 0 and four workers, as root, on fewer cores than ranks and without the network's
+// drivers. Leak detection is off for the MPI library.
 std::vector<std::string> launched(const fs::path& sweep, const fs::path& out,
                                   const std::vector<std::string>& more = {}) {
   std::vector<std::string> command = {MPIRUN_PROGRAM,
@@ -41,7 +41,7 @@ std::vector<std::string> launched(const fs::path& sweep, const fs::path& out,
   return command;
 }
 
-// The process of a rank, of those that the launcher started.
+// The process of a rank among those that the launcher started.
 pid_t process_of(const BackgroundProgram& launcher, int rank) {
   const std::string variable = "OMPI_COMM_WORLD_RANK=" + std::to_string(rank);
   for (const pid_t child : children_of(launcher.pid())) {
@@ -66,7 +66,7 @@ TEST(LaunchedSweep, HasTheSamePointsAndWritesThemOnRank0) {
   EXPECT_EQ(dump(out), whole_sweep(sweep));
 }
 
-// A bare mpirun ends the job with the worker; what was answered is kept.
+// A plain mpirun ends the job when a worker dies; what was answered by then is kept.
 TEST(LaunchedSweep, ContinuesAfterAWorkerWasKilled) {
   const fs::path sweep = slow_sweep(2);  // a launcher takes its time to end a job
   const fs::path out = scratch_folder() / "results.sqlite";
@@ -83,7 +83,7 @@ TEST(LaunchedSweep, ContinuesAfterAWorkerWasKilled) {
   EXPECT_EQ(dump(out), whole_sweep(sweep));
 }
 
-// A launcher that lets the others live: they answer what the dead one had.
+// This launcher lets the other workers live, and they answer the points of the dead one.
 TEST(LaunchedSweep, GivesADeadWorkersPointsToTheOthers) {
   const fs::path sweep = slow_sweep();
   const fs::path out = scratch_folder() / "results.sqlite";
@@ -98,8 +98,8 @@ TEST(LaunchedSweep, GivesADeadWorkersPointsToTheOthers) {
   EXPECT_EQ(dump(out), whole_sweep(sweep));
 }
 
-// The variables of srun's tasks and of MPICH's launcher, without their server: every process would
-// be rank 0 of one, and all of them write the same file.
+// The variables of srun's tasks and of MPICH's launcher, but without their server. Every process
+// would be rank 0 of 1, and all of them would write the same file.
 TEST(LaunchedSweep, RefusesProcessesThatDoNotKnowEachOther) {
   for (const char* launcher : {"SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=3", "PMI_RANK=1 PMI_SIZE=3"}) {
     const fs::path out = scratch_folder() / "results.sqlite";
@@ -119,7 +119,7 @@ TEST(LaunchedSweep, RefusesALauncherWhoseProcessesDoNotMeetByMpi) {
   EXPECT_FALSE(fs::exists(out));
 }
 
-// The lines of a batch script are not tasks of a step, whatever the job's size is.
+// The commands of a batch script are not tasks of a step, whatever the size of the job is.
 TEST(LaunchedSweep, IsOneProcessInABatchScript) {
   const fs::path out = scratch_folder() / "results.sqlite";
   const Ran ran = run_trainyard(sweep_command(slow_sweep(), out),

@@ -1,5 +1,5 @@
-// What `trainyard plan` says beside its plans: why nothing fits, what is refused of a baseline,
-// what was fixed in vain, which plan a file holds; and that it fits a page.
+// What `trainyard plan` says besides its plans: why nothing fits, why a baseline is refused, what
+// was fixed in vain, which plan a file holds. Also checks that the answer fits a page.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,8 +30,8 @@ PrintedJson answer(const std::string& arguments, int status = 0) {
   return PrintedJson::parse(ran.out);
 }
 
-// 405.9 B parameters on 8 × 80 GiB: in bf16 with fp32 gradients 6 B of each take 304 GB a device,
-// before any optimizer. Every plan is left out before it is priced.
+// 405.9 B parameters on 8 × 80 GiB: with bf16 weights and fp32 gradients, 6 B each, they take 304
+// GB per device without any optimizer. So every plan is pruned before it is priced.
 TEST(PlanAnswers, SayWhyNothingFitsWhereNothingWasPriced) {
   const std::string file = scenario("llama-3.1-405b", R"({ "node": "dgx-h100-80gb", "nodes": 1 })",
                                     R"({ "global_batch": 64, "sequence_length": 8192 })", "{}");
@@ -74,7 +74,7 @@ TEST(PlanAnswers, NameTheBoundOfWhatIsMinimised) {
                                      search.at("pruned_by_objective").get<std::int64_t>());
 }
 
-// 24 sequences are no whole number for each of 16 devices.
+// 24 sequences cannot be divided among 16 devices.
 TEST(PlanAnswers, SayWhyABaselineIsNoPlan) {
   const std::string file = llama_8b(R"({ "micro_batch": 1 })", "24");
   const PrintedJson baselines = answer(file).at("baselines");
@@ -92,7 +92,7 @@ TEST(PlanAnswers, SayWhyABaselineIsNoPlan) {
       << text;
 }
 
-// 16 B and more of 8.03 B parameters on each device.
+// At least 16 B for each of 8.03 B parameters on each device.
 TEST(PlanAnswers, SayWhatABaselineNeedsThatDoesNotFit) {
   const PrintedJson ddp = answer(llama_8b(R"({ "micro_batch": 1 })")).at("baselines").at(1);
   EXPECT_EQ(ddp.at("best").at("feasible"), false);
@@ -111,7 +111,7 @@ TEST(PlanAnswers, SayWhatWasFixedInVain) {
   EXPECT_NE(text.find("note all plans"), std::string::npos) << text;
 }
 
-// Activations on the hosts are nothing that Megatron-Core is known for (its catalog document).
+// Megatron-Core is not known to keep activations on the hosts (its catalog document).
 TEST(PlanAnswers, SayWhatTheStackIsNotKnownToHave) {
   const PrintedJson notes =
       answer(llama_8b(R"({ "micro_batch": 1, "offload": "activations" })")).at("notes");
@@ -123,7 +123,7 @@ TEST(PlanAnswers, SayWhatTheStackIsNotKnownToHave) {
       << note;
 }
 
-// DeepSpeed has none (its catalog document).
+// DeepSpeed has no sequence parallelism (its catalog document).
 TEST(PlanAnswers, SayThatTheStackHasNoSequenceParallelism) {
   const auto of_stack = [](const std::string& planner) {
     return scenario("llama-3.1-8b", R"({ "node": "dgx-h100-80gb", "nodes": 1 })",
@@ -169,7 +169,7 @@ TEST(PlanAnswers, SayWhatOfTheGivenPlanHolds) {
   EXPECT_EQ(std::count(space.begin(), space.end(), "zero_stage"), 1);
 }
 
-// 3 divides no number of heads; Megatron-Core has no zb-v (its catalog document).
+// 3 does not divide the number of heads; Megatron-Core has no zb-v (its catalog document).
 TEST(PlanAnswers, SayWhichKeyLeavesNothingLegal) {
   const std::pair<const char*, const char*> keys[] = {
       {R"({ "micro_batch": 1, "tensor_parallel": 3 })",
@@ -188,7 +188,7 @@ TEST(PlanAnswers, SayWhichKeyLeavesNothingLegal) {
   }
 }
 
-// 16 devices; with t = 8 there are two for the stages.
+// With t = 8, two of 16 devices are left for the stages.
 TEST(PlanAnswers, ExplainWithAllOtherKeysFree) {
   const std::string file = llama_8b(R"({ "micro_batch": 1 })");
   EXPECT_EQ(
@@ -212,7 +212,7 @@ TEST(PlanAnswers, ExplainWhatHasNoEffect) {
   }
 }
 
-// The head of 128,256 rows is worth two layers: others than even ones are faster.
+// The head of 128,256 rows takes as long as two layers, so uneven layers are faster.
 std::string improvable() {
   return llama_8b(R"({ "micro_batch": 1, "tensor_parallel": 2, "pipeline_parallel": 4,
                        "virtual_stages": 1 })",
@@ -240,7 +240,7 @@ TEST(PlanAnswers, WriteTheImprovedPlan) {
   EXPECT_EQ(PrintedJson::parse(read_text(out)).at("plan"), improvement.at("plan"));
 }
 
-// What was simulated is first because of it.
+// The plan that was simulated comes first because of it.
 TEST(PlanAnswers, WriteTheFirstPlanThatWasConfirmed) {
   const std::filesystem::path out = scratch_folder() / "best.json";
   const PrintedJson json = answer("--confirm 1 --out " + quoted(out) + " " + improvable());
@@ -259,7 +259,7 @@ TEST(PlanAnswers, WriteOneDocumentIntoAPipe) {
   EXPECT_EQ(PrintedJson::parse(read_text(got)).at("trainyard"), "scenario/1");
 }
 
-// One line that names the option, nothing printed.
+// The refusal is one line that names the option, and nothing is printed.
 void expect_refused(const std::string& arguments, const std::string& words) {
   const Ran ran = run_trainyard("plan " + arguments);
   EXPECT_EQ(ran.status, 2) << arguments;
@@ -281,13 +281,13 @@ TEST(PlanOptions, AreRefusedWhereTheyWouldDoNothing) {
   expect_refused("--top 3 --pareto step-time,memory " + unlike, "--top: found with --pareto ");
 }
 
-// Of a front with memory the other objective has an interval.
+// If memory is one objective of the front, only the other has an interval.
 TEST(PlanOptions, MayBeRobustOnAFrontWithMemory) {
   const std::string file = llama_8b(R"({ "micro_batch": 1, "tensor_parallel": 8 })");
   EXPECT_FALSE(answer("--robust --pareto memory,step-time " + file).at("plans").empty());
 }
 
-// 405.9 B parameters, 16 B of each and more, on 16 and 8 × 80 GiB.
+// 405.9 B parameters with at least 16 B each, on 16 and 8 devices of 80 GiB.
 TEST(PlanOptions, SayThatNothingIsWrittenOrPlayedWhereNothingFits) {
   const std::filesystem::path out = scratch_folder() / "best.json";
   const std::string asked = "--confirm 2 --out " + quoted(out) + " ";
@@ -346,8 +346,8 @@ TEST(PlanTable, IsNoWiderThanAPage) {
   }
 }
 
-// In one table they would take 128 columns: what plans give and what they are stand apart, each row
-// behind its number.
+// One table would be 128 columns wide. So what plans give and what they are stand in two tables,
+// with the rows numbered.
 TEST(PlanTable, OfAFrontIsNoWiderThanAPage) {
   const std::string file =
       scenario("llama-3.1-70b", R"({ "node": "dgx-h100-80gb", "nodes": 8 })",
@@ -363,8 +363,8 @@ TEST(PlanTable, OfAFrontIsNoWiderThanAPage) {
   EXPECT_NE(ran.out.find("\nthe degrees and choices of each\n"), std::string::npos) << ran.out;
 }
 
-// The columns that are left out are said before the table: those of keys that the section fixes, of
-// which no two plans can differ.
+// Columns for keys that the section fixes are left out, because no two plans can differ in them.
+// Their values are stated before the table.
 TEST(PlanTable, SaysOnceWhatAllPlansHave) {
   const std::string file =
       scenario("llama-3.1-405b", R"({ "node": "dgx-h100-80gb", "nodes": 2048 })",
@@ -396,7 +396,8 @@ TEST(PlanOfSizes, SaysWhereStatesLieAndWhichScheduleRuns) {
   for (const char* head : {" zero", " schedule", " offload", " recompute"}) {
     EXPECT_NE(ran.out.find(head), std::string::npos) << head << "\n" << ran.out;
   }
-  // 70.6 billion on one node: only with the optimizer on the hosts (PutsOnTheHostsWhatTheStackCan).
+  // 70.6 billion parameters fit on one node only with the optimizer on the hosts
+  // (PutsOnTheHostsWhatTheStackCan).
   ASSERT_EQ(points[2].at("best").at("plan").at("offload").at("optimizer"), "host");
   EXPECT_NE(ran.out.find(" optimizer "), std::string::npos) << ran.out;
   expect_a_page(ran.out);

@@ -1,5 +1,5 @@
-// `trainyard plan` of clusters of unlike nodes as its users see it, and what reads the plans that
-// it writes.
+// `trainyard plan` for clusters of unlike nodes as its users see it, and the commands that read its
+// plans.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ TEST(PlanOfGroups, RefusesToConfirmWhatIsNotSimulated) {
   EXPECT_NE(ran.err.find("which the simulator does not play"), std::string::npos) << ran.err;
 }
 
-// The best plan of `file` as JSON, written to a document of the same folder.
+// The best plan of `file` as JSON, and the document in the same folder to which it was written.
 struct WrittenBest {
   PrintedJson best;
   std::filesystem::path document;
@@ -38,7 +38,7 @@ WrittenBest written_best(const std::filesystem::path& file) {
   return written;
 }
 
-// A pipeline through both groups, and replicas on both: estimate prices what was written.
+// A pipeline through both groups, and replicas on both: `estimate` prices the written plan.
 TEST(PlanOfGroups, WritesAPlanThatEstimateReads) {
   for (const auto& [section, use] :
        {std::pair{R"("pipeline_parallel": 2, "tensor_parallel": 8, "data_parallel": 2)",
@@ -63,7 +63,7 @@ TEST(PlanOfGroups, WritesAPlanThatEstimateReads) {
   }
 }
 
-// One group at a hundredth of the other's price: it is the cluster of what is written.
+// One group costs a hundredth of the other, so the written plan's cluster is that group.
 TEST(PlanOfGroups, WritesOneGroupAloneAsAClusterOfItsOwn) {
   const auto file = unlike_groups(2, R"(, "price": ["100 USD/h", "1 USD/h"],
                                           "planner": { "schedule": "interleaved-1f1b",
@@ -100,8 +100,7 @@ TEST(PlanOfGroups, RefusesAUseThatCannotBe) {
       << alike.err;
 }
 
-// 8 + 8 replicas of 16 devices each: what does not fit is told, as of one kind of node.
-// 16 A100 at 1 USD/h and 16 H100 at 2; 360 g a kWh are 1e-4 g a joule.
+// 16 A100 at 1 USD/h and 16 H100 at 2 USD/h; 360 g per kWh are 1e-4 g per joule.
 TEST(PlanOfGroups, EstimatesTheKeysOfOneCluster) {
   const auto file = unlike_groups(2, R"(, "price": ["1 USD/h", "2 USD/h"],
       "power": { "carbon_intensity": "360 gCO2/kWh" },
@@ -142,6 +141,7 @@ TEST(PlanOfGroups, EstimatesTheKeysOfOneCluster) {
   }
 }
 
+// 16 + 16 replicas of one device: the answer says that they do not fit, as for one kind of node.
 TEST(PlanOfGroups, EstimatesWhatDoesNotFit) {
   const auto file = unlike_groups(2, R"(, "plan": { "tensor_parallel": 1 }, "use_of_groups":
       { "use": "replicas", "order": [0, 1], "micro_batches": [2, 6] })");
@@ -150,8 +150,8 @@ TEST(PlanOfGroups, EstimatesWhatDoesNotFit) {
   EXPECT_NE(ran.out.find("does not fit"), std::string::npos) << ran.out;
 }
 
-// No scenario of one kind of node has another way than the whole of it: beside a plan of step time
-// the front has what takes less memory, and ends with the least of it.
+// With one kind of node a plan always uses all nodes. Here the front has, beside the plan with the
+// shortest step, plans that take less memory, and ends with the one that takes least.
 TEST(PlanOfGroups, ListsTheFrontOfTwoObjectives) {
   const std::string file = quoted(unlike_groups(2, R"(, "planner": { "tensor_parallel": 8 })"));
   const PrintedJson json =
@@ -207,7 +207,7 @@ TEST(PlanOfGroups, ExplainsKeysWhereNothingFits) {
       << ran.out;
 }
 
-// 3 ranks are no group of 2, 4, … or 32, nor of those of a group alone.
+// 3 ranks do not form a sharding group of 2, 4, … or 32, nor of a group of nodes alone.
 TEST(PlanOfGroups, NamesTheShardingGroupThatLeavesNothing) {
   const Ran ran = run_trainyard(
       "plan --format json " +
@@ -220,8 +220,9 @@ TEST(PlanOfGroups, NamesTheShardingGroupThatLeavesNothing) {
   EXPECT_EQ(json.at("notes").at(0).at("note").get<std::string>().find(why), 0u) << ran.out;
 }
 
-// 175·10^9 parameters with Adam take 16 or 18 bytes each, 2.8 TB or more, and 8 A100 of 40 GB and 8
-// H100 of 80 GB have less than 1 TB in all: what is missing is said, and more nodes are a way out.
+// 175·10^9 parameters with Adam take 16 or 18 bytes each, at least 2.8 TB. 8 A100 of 40 GB and 8
+// H100 of 80 GB have less than 1 TB together. The answer says what is missing, and that more nodes
+// are a way out.
 TEST(PlanOfGroups, SaysWhatIsMissingWhereNothingFits) {
   const std::string file = quoted(write_scratch("groups_too_small.json", R"({
     "trainyard": "scenario/1", "model": "gpt3-175b",
@@ -252,7 +253,7 @@ TEST(PlanOfGroups, SaysWhatIsMissingWhereNothingFits) {
   }
 }
 
-// Each way out is another plan, or the same on another cluster or batch.
+// Every way out is another plan, or the same plan on another cluster or batch.
 TEST(PlanOfGroups, ShowsEachWayOutOnce) {
   const std::string file = quoted(unlike_groups(
       2, R"(, "planner": { "tensor_parallel": 1, "pipeline_parallel": 1, "recompute": "none",
@@ -271,7 +272,7 @@ TEST(PlanOfGroups, ShowsEachWayOutOnce) {
   }
 }
 
-// Two thirds of Llama-3.1-70B's steps here are GEMM: a faster device gains most.
+// Two thirds of Llama-3.1-70B's step here are GEMM, so a faster device gains most.
 TEST(PlanOfGroups, SaysWhatResourcesAndRulesOfThumbAreWorth) {
   const std::string file = quoted(unlike_groups(2));
   const PrintedJson json = PrintedJson::parse(run_trainyard("plan --format json " + file).out);
@@ -297,7 +298,7 @@ TEST(PlanOfGroups, SaysWhatResourcesAndRulesOfThumbAreWorth) {
   }
 }
 
-// A100 has no 8-bit floats (datasheet): of the two it is not the one whose price is missed.
+// The A100 has no 8-bit floats (datasheet), so its missing price is not asked for.
 TEST(PlanOfGroups, AsksNoPriceOfWhatNoPlanCanUse) {
   const std::string file = quoted(write_scratch("groups_fp8_price.json", R"({
     "trainyard": "scenario/1", "model": "llama-3.1-8b",
@@ -311,7 +312,7 @@ TEST(PlanOfGroups, AsksNoPriceOfWhatNoPlanCanUse) {
       << ran.err;
 }
 
-// The catalog's devices have powers and no prices.
+// The catalog's devices have a power but no price.
 TEST(PlanOfGroups, NamesTheGroupWhosePriceIsNotKnown) {
   const std::string file =
       "'" TRAINYARD_SOURCE "/scenarios/cases/llama-3.1-70b-64-a100-and-64-h100.json'";
@@ -323,7 +324,8 @@ TEST(PlanOfGroups, NamesTheGroupWhosePriceIsNotKnown) {
   EXPECT_EQ(lines_of(ran.err).size(), 1u) << ran.err;
 }
 
-// 16 A100 at 1 USD an hour and 16 H100 at 100: only what leaves the dear ones out is worth it.
+// 16 A100 at 1 USD an hour and 16 H100 at 100: only a plan that leaves out the expensive group is
+// best.
 TEST(PlanOfGroups, OrdersByTheObjective) {
   const std::string file = quoted(unlike_groups(2, R"(, "price": ["1 USD/h", "100 USD/h"])"));
   const Ran printed = run_trainyard("plan --format json --objective cost " + file);
@@ -352,7 +354,7 @@ TEST(PlanOfGroups, OrdersByTheObjective) {
   }
 }
 
-// A node under two names: either of them alone takes as long.
+// The same node under two names, so either of them alone takes the same time.
 TEST(PlanOfGroups, SaysOfATieThatItIsOne) {
   const auto file = write_scratch("tie.json", R"({
     "trainyard": "scenario/1", "model": "llama-3.1-8b",
@@ -378,7 +380,7 @@ TEST(PlanOfGroups, KeepsToThePlannerSection) {
   }
 }
 
-// As the section does where it says the same.
+// The option gives what the section gives with the same value.
 TEST(PlanOfGroups, ExplainsKeys) {
   const std::string file = quoted(unlike_groups(2));
   const PrintedJson explained =
@@ -428,7 +430,8 @@ std::string large_groups() {
     "training": { "global_batch": 15360, "sequence_length": 4096 } })"));
 }
 
-// How much is found in a given time is the machine's business; that it is said is not.
+// How much is found in a given time depends on the machine. What is tested is that the answer says
+// so.
 void expect_the_best_so_far(const Ran& ran) {
   const PrintedJson json = PrintedJson::parse(ran.out);
   const PrintedJson& search = json.at("search");
@@ -494,8 +497,8 @@ TEST(PlanOfGroups, ShowsAsManyPlansAsAskedFor) {
   EXPECT_EQ(search.at("not_varied").at("pipeline").at("schedule"), "1f1b");
   EXPECT_FALSE(search.at("not_varied").at("pipeline").contains("expert_parallel"));
   EXPECT_EQ(search.at("not_varied").at("replicas").at("expert_parallel"), "1");
-  // The scenario names no ZeRO stage: naming all of them is the same (an audit found 41.0 and 43.6
-  // s where the stages 0 to 3 named gave 40.1 and 40.6 s).
+  // The scenario names no ZeRO stage, which must equal naming all of them (an audit once found 41.0
+  // and 43.6 s where the named stages 0 to 3 gave 40.1 and 40.6 s).
   std::ifstream stream(file);
   PrintedJson scenario = PrintedJson::parse(stream);
   scenario["planner"]["zero_stage"] = {0, 1, 2, 3};

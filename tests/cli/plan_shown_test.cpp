@@ -1,5 +1,5 @@
 // What `trainyard plan` shows of its search in CSV, tables and sentences: what was asked, how far
-// it is proved, what was played, and nothing that contradicts the rest.
+// it is proved, what was simulated, and nothing that contradicts the rest.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ PrintedJson answered(const std::string& arguments) {
   return PrintedJson::parse(ran.out);
 }
 
-// One line that names the key, nothing printed.
+// The refusal is one line that names the key, and nothing is printed.
 void expect_line(const std::string& arguments, const std::string& words) {
   const Ran ran = run_trainyard("plan " + arguments);
   EXPECT_EQ(ran.status, 2) << arguments;
@@ -41,7 +41,7 @@ void expect_line(const std::string& arguments, const std::string& words) {
 
 // ---- CSV ------------------------------------------------------------------------------
 
-// Cells without commas of their own: column by column, row by row.
+// The cells of a CSV text by column and row; cells contain no commas.
 std::map<std::string, std::vector<std::string>> columns_of(const std::string& csv) {
   const auto cells_of = [](const std::string& line) {
     std::vector<std::string> cells(1);
@@ -70,10 +70,10 @@ std::map<std::string, std::vector<std::string>> csv_answer(const std::string& ar
   return columns_of(run_trainyard("plan --format csv " + arguments).out);
 }
 
-// Whatever the locale's decimal separator is.
+// Reads a number independently of the locale's decimal separator.
 double figure_in(const std::string& cell) { return PrintedJson::parse(cell).get<double>(); }
 
-// What JSON says of the same question.
+// Expected is what JSON says for the same question.
 TEST(PlanCsv, SaysWhatJsonSaysOfTheSearchAndItsPlans) {
   const std::string file = on_two_nodes(R"({ "micro_batch": 1, "tensor_parallel": [2, 4] })");
   const std::string asked = "--robust --objective goodput --confirm 6 " + file;
@@ -98,7 +98,7 @@ TEST(PlanCsv, SaysWhatJsonSaysOfTheSearchAndItsPlans) {
   }
 }
 
-// The columns are there, and empty.
+// Columns that were not asked for exist and are empty.
 TEST(PlanCsv, HasTheSameColumnsWhateverIsAsked) {
   const std::string file = on_two_nodes(R"({ "micro_batch": 1, "tensor_parallel": 8 })");
   auto csv = csv_answer(file);
@@ -112,8 +112,8 @@ TEST(PlanCsv, HasTheSameColumnsWhateverIsAsked) {
   }
 }
 
-// The search takes seconds where a machine is idle: some limit is too short for it and long enough
-// for a plan.
+// The search takes seconds on an idle machine, so some time limit is too short for it and long
+// enough to find a plan.
 TEST(PlanCsv, SaysThatASearchWasStopped) {
   const std::string file = quoted(write_scratch("stopped.json", R"({ "trainyard": "scenario/1",
     "model": "deepseek-v3", "cluster": { "node": "dgx-h100-80gb", "nodes": 512 },
@@ -128,7 +128,7 @@ TEST(PlanCsv, SaysThatASearchWasStopped) {
   EXPECT_GT(figure_in(csv["gap"].front()), 0);
 }
 
-// Every step is known to a factor of the interval, whatever it is valued by.
+// Every plan has a robust step time, whatever the objective is.
 TEST(PlanCsv, OfGroupsHasTheRobustStep) {
   const std::string file = quoted(unlike_groups(1, R"(, "price": ["1 USD/h", "2 USD/h"],
       "planner": { "tensor_parallel": 8, "micro_batch": 1 })"));
@@ -145,7 +145,7 @@ TEST(PlanCsv, OfGroupsHasTheRobustStep) {
   }
 }
 
-// A cost is a step's: the devices times their price times the step.
+// The cost of a step is the number of devices times their price times the step time.
 TEST(PlanCsv, OfSizesHasWhatIsMinimised) {
   const std::string file = quoted(write_scratch("sizes.json", R"({ "trainyard": "scenario/1",
     "model": "llama-3.1-8b", "cluster": { "node": "dgx-h100-80gb", "nodes": 1 },
@@ -188,7 +188,7 @@ TEST(PlanShown, ShowsAllThatWasPlayedInItsOrder) {
   EXPECT_EQ(none.find("simulated"), std::string::npos) << none;
 }
 
-// However alike: who asked for four simulations sees four.
+// Plans are shown even if they are alike: who asked for four simulations sees four.
 TEST(PlanShown, ShowsEveryPlanOfAFrontThatWasPlayed) {
   const std::string asked = "plan --pareto step-time,memory --confirm 4 ";
   const std::string file = on_two_nodes(R"({ "micro_batch": 1, "tensor_parallel": [2, 4] })");
@@ -198,7 +198,7 @@ TEST(PlanShown, ShowsEveryPlanOfAFrontThatWasPlayed) {
   EXPECT_NE(text.find(" plan 4 played "), std::string::npos) << text;
 }
 
-// The head of 128,256 rows is worth two layers: others than even ones are faster, and shown.
+// The head of 128,256 rows takes as long as two layers, so uneven layers are faster and are shown.
 TEST(PlanShown, DoesNotDenyAFasterPlanThatItShows) {
   const std::string text =
       words_of(run_trainyard("plan " + on_two_nodes(R"({ "micro_batch": 1, "tensor_parallel": 2,

@@ -1,5 +1,5 @@
-// `trainyard plan` as its users see it, beyond the best plan of one size: sizes, rows that look
-// alike, searches that are stopped.
+// `trainyard plan` as its users see it, beyond the best plan of one size: several sizes, rows that
+// look alike, searches that are stopped.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -42,7 +42,7 @@ TEST(PlanOfSizes, NamesTheFewestDevicesInTime) {
     const double alone =
         1e12 / (best.at("tokens_per_second").get<double>() * best.at("goodput").get<double>());
     EXPECT_NEAR(point.at("run_time_s").get<double>(), alone, 1e-6 * alone);
-    // One spare, the default up to 149 nodes, is paid beside the devices.
+    // One spare node, the default up to 149 nodes, is paid for as well.
     const double dollars = 2 * (point.at("devices").get<double>() + 8) * alone / 3600;
     EXPECT_NEAR(point.at("run_cost_usd").get<double>(), dollars, 1e-6 * dollars);
     if (point.at("in_time") == true && fewest == nullptr) fewest = &point;
@@ -56,7 +56,7 @@ TEST(PlanOfSizes, NamesTheFewestDevicesInTime) {
   EXPECT_NE(text.find("cluster    h100-sxm-80gb · nodes of 8"), std::string::npos) << text;
 }
 
-// What 25.07 does otherwise on Blackwell is of latent attention: each network has its own stack,
+// What 25.07 changes on Blackwell concerns latent attention. So each network has its own stack,
 // whichever the document names first.
 TEST(PlanOfSizes, ResolvesAReleaseForEachNetwork) {
   const auto steps_of = [](const std::string& model, const std::string& models) {
@@ -97,7 +97,7 @@ TEST(PlanOfSizes, NamesTheLargestNetworkAndTheLongestSequence) {
   const PrintedJson json = PrintedJson::parse(ran.out);
   const PrintedJson& points = json.at("points");
   ASSERT_EQ(points.size(), 6u);
-  // 18 B a parameter on 8 × 80 GiB: 70.6 billion need 1.3 TB.
+  // 18 B per parameter on 8 × 80 GiB: 70.6 billion parameters need 1.3 TB.
   EXPECT_EQ(points.at(json.at("largest_model").get<std::size_t>()).at("model"), "llama-3.1-8b");
   EXPECT_EQ(points.at(json.at("longest_sequence").get<std::size_t>()).at("sequence_length"), 16384);
   EXPECT_TRUE(points[2].at("best").is_null());
@@ -130,7 +130,7 @@ TEST(PlanOfSizes, SaysNoWhereNoSizeIsInTime) {
   EXPECT_NE(ran.out.find("none of these sizes"), std::string::npos) << ran.out;
 }
 
-// The plan with least memory may be late where the fastest is in time.
+// The plan with the least memory may miss a deadline that the fastest plan meets.
 TEST(PlanOfSizes, RefusesADeadlineForPlansThatNeedNotBeFast) {
   const std::string file = quoted(scenario_of("1", R"({ "nodes": [1, 2], "deadline": "1 h" })"));
   for (const char* objective : {"memory", "energy"}) {
@@ -141,10 +141,10 @@ TEST(PlanOfSizes, RefusesADeadlineForPlansThatNeedNotBeFast) {
   }
 }
 
-// At their peak 128 H100 (989 TFLOP/s) take 6 · 8.03e9 · 1e12 and some attention in 5 days, which
-// 15 are enough for; 6 · 70.6e9 · 1e12 in 39. Of 81,920 tokens attention is 6 · 32 · 4,096 · 81,920
-// a token beside that, more than the rest: 10 days at the peak, 15 at 68 % of it, which none
-// reaches.
+// At their peak, 128 H100 (989 TFLOP/s) do 6 · 8.03e9 · 1e12 FLOP and some attention in 5 days, so
+// 15 days are enough; 6 · 70.6e9 · 1e12 take 39. With 81,920 tokens per sequence, attention adds 6
+// · 32 · 4,096 · 81,920 per token, more than the rest: 10 days at the peak, or 15 at 68 % of it,
+// which no plan reaches.
 TEST(PlanOfSizes, NamesOnlyWhatIsInTime) {
   const std::string file = quoted(scenario_of(
       "16", R"({ "model": ["llama-3.1-8b", "llama-3.1-70b"], "sequence_length": [8192, 81920],
@@ -168,8 +168,8 @@ TEST(PlanOfSizes, NamesOnlyWhatIsInTime) {
       << text;
 }
 
-// What a second is for these searches depends on the machine; that they end early does not: the
-// limit grows until it finds a plan, which takes a small part of the proof.
+// How far these searches get in a second depends on the machine; that they end early does not. The
+// limit is raised until a plan is found, which takes a small part of the time of the proof.
 TEST(PlanOfSizes, MarksTheRowsOfStoppedSearches) {
   const std::string file = quoted(write_scratch("stopped.json", R"({
     "trainyard": "scenario/1", "model": "deepseek-v3",
@@ -213,8 +213,8 @@ TEST(PlanOfSizes, RefusesOptionsOfASinglePlan) {
   }
 }
 
-// A batch of 1,008 leaves the 31 of 31 nodes to the pipeline; what 28 of them take, `plan` says
-// where it has 28.
+// With a batch of 1,008, the factor 31 of 31 nodes must go to the pipeline. What 28 of the nodes
+// take, `plan` says for a cluster of 28.
 TEST(Plan, SaysWhereFewerNodesAreFaster) {
   const auto printed = [](int nodes, const char* format) {
     const std::filesystem::path file =
@@ -254,7 +254,7 @@ TEST(Plan, SaysInJsonWhatItSaysInText) {
   EXPECT_GE(explained.at("best").at("step_time_s"), best.at("step_time_s"));
 }
 
-// What the winner has is explained by the winner, with or without a pipeline.
+// The best plan's own value is explained by the best plan, with or without a pipeline.
 TEST(Plan, ExplainsASchedule) {
   const auto answer_to = [](const std::string& planner, const std::string& keys) {
     const Ran ran = run_trainyard("plan --format json --explain " + keys + " " +
@@ -275,7 +275,7 @@ TEST(Plan, ExplainsASchedule) {
       << ran.err;
 }
 
-// Megatron-LM of 2021 holds whole states on every rank; DeepSpeed's fork of it does not.
+// Megatron-LM of 2021 holds whole optimizer states on every rank; DeepSpeed's fork of it does not.
 TEST(Plan, SaysWhatTheStackHasNoZeroFor) {
   const auto text_of = [](const std::string& planner) {
     const std::string file = quoted(write_scratch("no_zero.json", R"({
@@ -394,7 +394,7 @@ TEST(PlanTable, ShowsWhatThePlansAreOrderedBy) {
   }
 }
 
-// What limits the step is beside the point there.
+// With memory as objective it does not matter what limits the step.
 TEST(Plan, EndsWithWhatHoldsTheMemoryWhereThatIsMinimised) {
   const std::string file =
       quoted(scenario_of("1", R"({ "micro_batch": 1, "pipeline_parallel": 1 })"));
@@ -416,7 +416,7 @@ TEST(Plan, RefusesToWriteToNoFile) {
   EXPECT_EQ(ran.err, "trainyard: command line: --out: found \"\", allowed the name of a file\n");
 }
 
-// A way out and the last line must not contradict each other.
+// The way out and the last line must not contradict each other.
 TEST(Plan, EndsWithTheCheapestWayOutWhereNothingFits) {
   const Ran ran =
       run_trainyard("plan '" TRAINYARD_SOURCE "/scenarios/cases/gpt3-175b-zero-3-on-8-h100.json'");
@@ -457,7 +457,7 @@ TEST(Plan, EndsWith130WhenInterruptedWithNothingFound) {
   EXPECT_EQ(read_text(printed), "");
 }
 
-// As schedulers end a job; the answer is that of Ctrl-C.
+// Schedulers end a job with SIGTERM; the answer is the same as for Ctrl-C.
 TEST(Plan, EndsWith130WhenTerminatedWithNothingFound) {
   const std::filesystem::path file = write_scratch("nothing.json", R"({
     "trainyard": "scenario/1", "model": "deepseek-v3",
@@ -475,7 +475,7 @@ TEST(Plan, EndsWith130WhenTerminatedWithNothingFound) {
   EXPECT_EQ(program.wait(), 130);
 }
 
-// What a given plan repeats is searched anew, as the note says.
+// The recomputation of a given plan is searched anew, as the note says.
 TEST(Plan, SearchesTheRecomputationOfAGivenPlanAnew) {
   const auto answer_with = [](const std::string& plan) {
     const Ran ran = run_trainyard("plan --format json " + quoted(small_scenario(plan)));
@@ -488,7 +488,8 @@ TEST(Plan, SearchesTheRecomputationOfAGivenPlanAnew) {
   EXPECT_EQ(with.at("improvement"), without.at("improvement"));
 }
 
-// Layers of each stage and recomputation that is named: the improved plan keeps to that, too.
+// The section names the layers of each stage and the recomputation, and the improved plan keeps
+// both.
 TEST(Plan, ImprovesWithRecomputationThatIsNamed) {
   const std::filesystem::path best = scratch_folder() / "best.json";
   const Ran ran =
@@ -502,8 +503,8 @@ TEST(Plan, ImprovesWithRecomputationThatIsNamed) {
   EXPECT_EQ(plan.at("recompute"), PrintedJson::parse(R"(["full", {"full": 2}, "none", "none"])"));
 }
 
-// The pass orders of five plans take a second: 0.3 s are over before, in the search or behind it. A
-// day is not.
+// Searching the pass orders of five plans takes a second. So a limit of 0.3 s passes before they
+// end, in the search or after it; a limit of a day does not.
 TEST(Plan, KeepsToItsTimeLimitWhenTheSearchIsDone) {
   const std::string file = quoted(write_scratch("limit.json", R"({
     "trainyard": "scenario/1", "model": "llama-3.1-8b",
@@ -520,7 +521,7 @@ TEST(Plan, KeepsToItsTimeLimitWhenTheSearchIsDone) {
   EXPECT_NE(all.out.find("1 % more "), std::string::npos) << all.out;
 }
 
-// Once the best plan is written, what is left are the pass orders of five plans: seconds.
+// Once the best plan is written, only the pass orders of five plans are left, which take seconds.
 TEST(Plan, KeepsItsAnswerWhenInterruptedWhileItImprovesIt) {
   const std::filesystem::path file = write_scratch("orders.json", R"({
     "trainyard": "scenario/1", "model": "llama-3.1-8b",

@@ -1,5 +1,5 @@
-// What `trainyard plan --out` writes for software `trainyard export` takes: the best plan is one
-// that the software runs.
+// `trainyard export` accepts what `trainyard plan --out` writes: the best plan is one that the
+// software runs.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

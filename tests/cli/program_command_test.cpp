@@ -76,7 +76,7 @@ TEST(ProgramCommand, PrintsWhatComesFromTheHostAndGoes) {
 }
 
 // With the optimizer on the host, fp32 gradients go there and bf16 weights come back. A layer has
-// 4h² of attention and 3h·4h of a gated MLP, over t, and two norms' h.
+// 4h² weights of attention and 3h·4h of a gated MLP, over t, and h for each of two norms.
 TEST(ProgramCommand, SaysHowManyBytesACopyMoves) {
   const Ran ran = run_trainyard(
       program(eight_ranks(R"(, "offload": { "optimizer": "host" })"), "--rank 0 --format json"));

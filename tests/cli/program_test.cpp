@@ -39,7 +39,7 @@ TEST(Program, EstimatesAPlanThatFits) {
   }
 }
 
-// "A bound, not a prediction" (its document): nothing was measured that an interval could be of.
+// "A bound, not a prediction" (its document): no measurement could give it an interval.
 TEST(Program, SaysOfNoSoftwareThatItsStepIsABound) {
   const std::string scenario = quoted(write_scratch("ideal.json", R"({
     "trainyard": "scenario/1", "model": "llama-3.1-8b",
@@ -52,7 +52,8 @@ TEST(Program, SaysOfNoSoftwareThatItsStepIsABound) {
   EXPECT_EQ(ran.out.find("80 % interval"), std::string::npos) << ran.out;
 }
 
-// A point cannot be widened; on a device whose kernels were measured there is nothing to say.
+// An interval of one point cannot be widened, and for a device whose kernels were measured there is
+// nothing to say.
 TEST(Program, SaysThatAnIntervalIsWiderWhereNoKernelWasMeasured) {
   const auto shown = [](const std::string& device, const std::string& stack) {
     const std::string file = quoted(write_scratch("carried.json", R"({
@@ -202,7 +203,7 @@ TEST(Program, ConfirmsTheBestPlansBySimulation) {
   EXPECT_NE(run_trainyard("plan" + arguments).out.find("simulated "), std::string::npos);
 }
 
-// Of plans that leave half of the memory.
+// The device has memory to spare in these plans.
 TEST(Program, PlansForTheBadEndOfTheInterval) {
   const std::string file =
       quoted(small_scenario(R"(, "planner": { "recompute": "full", "micro_batch": 1 })"));
@@ -217,7 +218,7 @@ TEST(Program, PlansForTheBadEndOfTheInterval) {
   EXPECT_EQ(value(usual), usual["plans"][0]["step_time_high_s"]) << "no straggler in the scenario";
 }
 
-// What is left without recomputation fills the 80 GiB of a device.
+// Without recomputation the plan fills the 80 GiB of a device.
 TEST(Program, PlansForTheBadEndOfTheMemoryToo) {
   const std::string file = quoted(write_scratch("full.json", R"({ "trainyard": "scenario/1",
     "model": "llama-3.1-8b", "cluster": { "node": "dgx-h100-80gb", "nodes": 1 },
@@ -269,7 +270,7 @@ TEST(Program, SaysOfHowManyRowsNoStepTimeWasMeasured) {
             std::string::npos);
 }
 
-// Two files: each is predicted by what the other one taught.
+// Two files: each is predicted by what was fitted to the other.
 TEST(Program, LeavesOneSourceOutAndPlots) {
   const auto source = [](const std::string& name, const std::string& time) {
     const std::string measured = R"(, "measured": { "step_time": ")" + time + R"(" })";
@@ -538,7 +539,7 @@ TEST(Program, SaysThatATimeLimitLeftNothingToShow) {
       << ran.err;
 }
 
-// On a busy machine nothing may have been found at first (130): then later.
+// On a busy machine the first attempt may have found nothing (130); then the test waits longer.
 TEST(Program, ShowsTheBestSoFarWhenInterrupted) {
   Ran ran;
   for (const int seconds : {3, 10, 30}) {

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// 2 x 3 points, one of which cannot be: three devices do not share 32 heads.
+// 2 × 3 points, one of which is refused: three devices cannot share 32 heads.
 fs::path swept(const std::string& name, const std::string& nic = "400 Gbit/s") {
   const PrintedJson sweep = {
       {"trainyard", "sweep/1"},
@@ -64,7 +64,7 @@ TEST(ReportCommand, WritesOnePageThatNeedsNothingElse) {
   }
 }
 
-// "800 Gbit/s" is more than "1 Tbit/s" as text; the scenario is shown line by line.
+// As text "800 Gbit/s" would be more than "1 Tbit/s". The scenario is shown line by line.
 TEST(ReportCommand, SortsQuantitiesByWhatTheyAreAndKeepsLines) {
   const fs::path sweep = write_scratch("nics.json", R"({ "trainyard": "sweep/1",
     "scenario": { "model": "llama-3.1-8b", "cluster": { "node": "dgx-h100-80gb", "nodes": 2 },
@@ -88,7 +88,8 @@ TEST(ReportCommand, EscapesNamesWhoeverWroteThem) {
                               "&amp; &lt;b&gt;"));
 }
 
-// Plain DDP of point 0 is what `estimate` says of the same scenario with that plan.
+// The baseline of plain DDP for point 0 is what `estimate` gives for the same scenario with that
+// plan.
 TEST(ReportCommand, GivesEveryPointWithItsBaselines) {
   const PrintedJson report = PrintedJson::parse(reported(swept("small"), "json"));
   EXPECT_EQ(report.at("trainyard"), "report/1");
@@ -119,7 +120,7 @@ TEST(ReportCommand, RefusesWhatIsNoResultFileInOneLine) {
   EXPECT_FALSE(fs::exists(scratch_folder() / "r.html"));
 }
 
-// A copy for each page of the file, of which that page is no longer what SQLite had it be.
+// Copies of the file, each with another page spoilt.
 std::vector<fs::path> broken_copies(const fs::path& results) {
   const std::string whole = read_text(results);
   const auto byte_at = [&whole](std::size_t at) {
@@ -135,7 +136,7 @@ std::vector<fs::path> broken_copies(const fs::path& results) {
   return copies;
 }
 
-// Some of them are found only when everything else has been read.
+// Some errors are found only after everything else has been read.
 TEST(ReportCommand, RefusesBrokenResultsWhereverTheyAreBroken) {
   const fs::path results = swept("small");
   const fs::path page = scratch_folder() / "r.html";
@@ -166,7 +167,7 @@ TEST(ReportCommand, DoesNotReplaceTheResultsThatItReads) {
   }
 }
 
-// The parts of the move sum to the move of the step.
+// The changes of the parts sum to the change of the step.
 TEST(DiffCommand, SaysWhatChangedAndWhichPartsMoved) {
   const fs::path a = small_scenario(R"(, "plan": { "tensor_parallel": 2 })");
   const fs::path copy = scratch_folder() / "a.json";
@@ -189,7 +190,7 @@ TEST(DiffCommand, SaysWhatChangedAndWhichPartsMoved) {
   EXPECT_THAT(text.out, HasSubstr("plan.tensor_parallel"));
 }
 
-// One node of eight: without tensor parallelism there are eight replicas, with two four.
+// One node of eight: eight replicas without tensor parallelism, four with two ranks of it.
 TEST(DiffCommand, SaysWhatFollowsOnlyWhereOneScenarioSaysIt) {
   const fs::path whole = small_scenario(R"(, "plan": { "tensor_parallel": 1, "zero_stage": 1,
       "data_parallel": 8, "virtual_stages": 1, "overlap": { "pipeline": true } })");
@@ -202,8 +203,8 @@ TEST(DiffCommand, SaysWhatFollowsOnlyWhereOneScenarioSaysIt) {
       { "key": "plan.data_parallel", "a": 8, "b": 4 }])"));
 }
 
-// A price twice as high, devices that fail twice as often: the step stays, what it comes to does
-// not.
+// The price is twice as high and devices fail twice as often. The step stays, but cost and goodput
+// change.
 TEST(DiffCommand, SaysWhatMovedBesideTheStep) {
   const auto priced = [](const char* name, int dollars, int days) {
     const fs::path file = small_scenario(fmt::format(R"(, "plan": {{ "tensor_parallel": 2 }},
@@ -256,7 +257,7 @@ TEST(DiffCommand, ComparesTheResultsOfTwoSweeps) {
   EXPECT_EQ(json.at("changes"),
             PrintedJson::parse(R"([{ "key": "scenario.cluster.node.nic_bandwidth",
                                                   "a": "400 Gbit/s", "b": "100 Gbit/s" }])"));
-  // Two of six are refused in both; the others reduce gradients over the NICs.
+  // Two of six points are refused in both; the others reduce gradients over the NICs.
   EXPECT_EQ(json.at("same"), 2);
   EXPECT_EQ(json.at("moved"), 4);
   EXPECT_EQ(json.at("largest").at(0).at("largest_part"), "data_parallel_s");
@@ -266,7 +267,7 @@ TEST(DiffCommand, ComparesTheResultsOfTwoSweeps) {
   EXPECT_THAT(text.out, HasSubstr("largest moves"));
 }
 
-// The same steps under a grid that is three times as dirty.
+// The same steps with a carbon intensity that is three times as high.
 TEST(DiffCommand, SaysWhichFigureOfASweepMoved) {
   const auto swept_at = [](int grams) {
     const fs::path sweep = write_scratch("grid.json", fmt::format(R"({{ "trainyard": "sweep/1",
@@ -291,7 +292,7 @@ TEST(DiffCommand, SaysWhichFigureOfASweepMoved) {
   EXPECT_THAT(text, HasSubstr("carbon_per_step_g"));
 }
 
-// At once, on either side: nobody writes to it.
+// The refusal comes at once, on either side, because nobody writes to the FIFO.
 TEST(DiffCommand, RefusesAFifo) {
   const fs::path scenario = small_scenario();
   const fs::path pipe = scratch_folder() / "pipe";

@@ -1,4 +1,4 @@
-// What README.md and docs/first-steps.md show of commands is what they print.
+// The commands that README.md and docs/first-steps.md show print what is shown there.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -45,7 +45,7 @@ TEST(SimulateCommand, GivesPartsThatSumToTheStep) {
   }
 }
 
-// Ranks that behave alike take the same time, one of them or all.
+// Ranks that behave alike take the same time, whether one or all of them are played.
 TEST(SimulateCommand, TakesTheSameTimeFoldedAndNot) {
   const PrintedJson folded =
       PrintedJson::parse(run_trainyard(simulate(two_stages(), "--format json")).out);
@@ -59,7 +59,7 @@ TEST(SimulateCommand, TakesTheSameTimeFoldedAndNot) {
               1e-9);
 }
 
-// Every rank has its slices, every message one that sends it and one that gets it.
+// Every rank has its slices, and every message has one that sends it and one that receives it.
 TEST(SimulateCommand, WritesATraceOfEveryRank) {
   const auto file = scratch_folder() / "trace.json";
   const Ran ran =
@@ -95,8 +95,8 @@ TEST(SimulateCommand, HonoursWhatDisturbsTheStep) {
   const PrintedJson one = PrintedJson::parse(run_trainyard(simulate(slow, "--format json")).out);
   EXPECT_EQ(one.at("unfolded_because"), "ranks differ in speed");
   EXPECT_EQ(one.at("ranks"), 8);
-  // The last stage has the head, so it is the longest: no faster than half of it, no slower than
-  // everything at half speed.
+  // The last stage has the head, so it is the longest. At half speed its busy time doubles, and the
+  // step grows by that; it stays below twice the step.
   const double busy = alike.at("stages").at(1).at("busy_s").get<double>();
   EXPECT_GT(step(one), step(alike) + 0.95 * busy);
   EXPECT_LT(step(one), 2 * step(alike));
@@ -110,7 +110,7 @@ TEST(SimulateCommand, HonoursWhatDisturbsTheStep) {
   EXPECT_EQ(compared.at("step_time_b_s"), alike.at("step_time_s"));
 }
 
-// 16 sequences of a quarter of the length on each of two replicas: four a micro-batch.
+// Each of two replicas has 16 sequences of a quarter of the length, four per micro-batch.
 TEST(SimulateCommand, SaysHowManyMicroBatchesDynamicOnesAre) {
   const auto file = disturbed(R"({ "sequences": { "lengths": [2048], "dynamic": true } })");
   const PrintedJson json = PrintedJson::parse(run_trainyard(simulate(file, "--format json")).out);
@@ -135,7 +135,7 @@ TEST(SimulateCommand, RefusesConditionsThatTheClusterHasNot) {
       << ran.err;
 }
 
-// Speeds of one device multiply: a trillionth.
+// The speeds of one device multiply to a trillionth.
 std::filesystem::path beyond_clock() {
   return disturbed(R"({ "stragglers": [{ "rank": 0, "speed": 1e-4 }, { "rank": 0, "speed": 1e-4 },
                                        { "rank": 0, "speed": 1e-4 }] })");
@@ -151,7 +151,8 @@ TEST(SimulateCommand, RefusesAStepBeyondItsClockInOneLine) {
                          "its clock\n");
 }
 
-// Nothing is played whose trace has no place: of two reasons to refuse it says this one.
+// No simulation runs if its trace cannot be written. Of the two reasons to refuse, the answer gives
+// this one.
 TEST(SimulateCommand, SaysWhereATraceCannotBeWrittenBeforeItPlays) {
   const Ran ran = run_trainyard(simulate(beyond_clock(), "--trace /nowhere/trace.json"));
   EXPECT_EQ(ran.status, 2);
@@ -179,7 +180,7 @@ TEST(CompareCommand, FindsNoDifferenceOfAScenarioToItself) {
   }
 }
 
-// Full recomputation repeats the forward pass: those operations are in B alone.
+// Full recomputation repeats the forward pass, so its operations are in B only.
 TEST(CompareCommand, NamesWhatRecomputationAdds) {
   const auto before = scratch_folder() / "before.json";
   std::filesystem::copy_file(two_stages(), before,

@@ -1,5 +1,5 @@
-// What the program does where its streams and the files that it is to write are closed, full, or
-// something else than files.
+// What the program does if its streams, or the files that it writes, are closed, full, or not
+// regular files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 
 const fs::path kTiny = fs::path(TRAINYARD_SOURCE) / "scenarios/examples/tiny-llama-1-rank.json";
 
-// Before the program: its stdout is a pipe, which has no path.
+// A prefix that makes stdout a pipe, which has no path.
 constexpr const char* kThroughAPipe = R"(sh -c '"$@" | cat' run)";
 
 TEST(Streams, EndAsEverWhereNobodyCanReadTheErrors) {
@@ -26,7 +26,7 @@ TEST(Streams, EndAsEverWhereNobodyCanReadTheErrors) {
   }
 }
 
-// What reads the errors has ended before there are any.
+// The reader of stderr ends before there are any errors.
 TEST(Streams, EndAsEverWhereTheReaderOfTheErrorsIsGone) {
   const std::string program = quoted(TRAINYARD_PROGRAM);
   const fs::path status = scratch_folder() / "status";
@@ -36,7 +36,7 @@ TEST(Streams, EndAsEverWhereTheReaderOfTheErrorsIsGone) {
   EXPECT_EQ(read_text(status), "2\n");
 }
 
-// Bad input all the same, and none of them works first: what is written last is looked at before.
+// The input is bad as well, but the output is refused first, because it is checked before any work.
 TEST(Streams, RefuseAnOutputInNoFolder) {
   const std::string out = quoted(scratch_folder() / "absent" / "out");
   const std::string config = quoted(write_scratch("config.json", "{}"));
@@ -68,7 +68,8 @@ fs::path unread_pipe() {
   return pipe;
 }
 
-// Not at once: the reader may be on its way. `timeout` would end what waits for it for ever.
+// The program waits a while, because the reader may still come. `timeout` would end an endless
+// wait.
 TEST(Streams, GiveUpAPipeThatNobodyReads) {
   const std::string pipe = quoted(unread_pipe());
   for (const std::string& command : {"plan --out " + pipe, "simulate --trace " + pipe}) {
@@ -79,7 +80,7 @@ TEST(Streams, GiveUpAPipeThatNobodyReads) {
   }
 }
 
-// A pipe has no folder that its document's files could be named from.
+// A document from a pipe has no folder for relative file names.
 TEST(Streams, TakeAPlanThatNamesItsFilesInFull) {
   const fs::path model = write_scratch("model.json", R"({ "trainyard": "model/1", "name": "small",
     "layers": 4, "hidden_size": 512, "attention_heads": 8, "vocabulary": 1024 })");

@@ -28,14 +28,14 @@ TEST(SweepCommand, SaysWhatItFound) {
   EXPECT_EQ(json.at("answered"), 0);
   EXPECT_EQ(json.at("found"), kPoints);
   EXPECT_EQ(json.at("best").at("point"), kPoints - 1);
-  // By what orders them, under a head and a rule: the rarest failures first.
+  // The rows are ordered by goodput below a header and a rule, so the rarest failures come first.
   const std::string table = ran.out.substr(ran.out.find("the best 10 by goodput"));
   EXPECT_THAT(table, HasSubstr("device_mtbf"));
   EXPECT_THAT(table, HasSubstr("goodput\n"));
   EXPECT_LT(table.find("80000 h"), table.find(fmt::format("\n{:5}  ", kPoints - 2))) << table;
 }
 
-// What a line does not hold is left to the report.
+// Keys that do not fit in a line are left to the report.
 TEST(SweepCommand, PrintsATableOfAsManyKeysAsALineHolds) {
   const auto printed = [](const std::string& keys) {
     const fs::path sweep = write_scratch("keys.json", fmt::format(R"({{ "trainyard": "sweep/1",
@@ -142,8 +142,8 @@ TEST(SweepCommand, WithRanksNamesTheCaseWhereEveryWorkerDied) {
   EXPECT_EQ(rows_in(out), kPoints);
 }
 
-// Tiny networks on this machine: what was measured stands beside what was estimated, and a plan
-// that the machine cannot run is a row with the reason.
+// Tiny networks run on this machine: the measured values stand beside the estimates, and a plan
+// that the machine cannot run gives a row with the reason.
 TEST(SweepCommand, RunsItsPointsForReal) {
   const fs::path sweep = write_scratch("runs.json", R"({ "trainyard": "sweep/1", "evaluate": "run",
     "scenario": { "name": "tiny",

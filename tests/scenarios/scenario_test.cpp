@@ -296,7 +296,6 @@ TEST_F(Scenarios, ChooseAReleaseForTheDeviceAndTheNetwork) {
   EXPECT_TRUE(fused("llama-3.1-8b", "gb200-nvl72", "25.07"));
 }
 
-// All give the same second: 64 · 8,192 tokens on 16 devices.
 // Megatron-LM of 2021 had whole optimizer states on every rank; its fork with DeepSpeed shards
 // them.
 TEST_F(Scenarios, APlanWithZeroRunsOnTheForkThatHasIt) {
@@ -316,6 +315,7 @@ TEST_F(Scenarios, APlanWithZeroRunsOnTheForkThatHasIt) {
             "megatron-core");
 }
 
+// All forms give the same 2 s: 64 · 8,192 tokens on 16 devices.
 TEST_F(Scenarios, MeasuredThroughputInAnyFormIsAStepTime) {
   const Scenario direct = scenario_with(R"("measured": {"step_time": "2 s"})");
   EXPECT_EQ(measured_step_time(direct), Seconds(2));

@@ -48,7 +48,7 @@ TEST(ImprovementWords, SayWhatWasMinimised) {
   EXPECT_NE(words.find(", energy 3 kJ, memory "), std::string::npos) << words;
 }
 
-// What is searched for the least memory may take longer.
+// A plan with the least memory may take longer.
 TEST(ImprovementWords, SayHowMuchLongerTheStepIs) {
   EXPECT_NE(words_of(2.5).find("(25.0 % more than plan 1)"), std::string::npos) << words_of(2.5);
 }

@@ -31,7 +31,7 @@ TEST(PlanLine, NamesGroupsOrderAndCollectiveThatAreNotTheUsualOnes) {
             "rank order tp-cp-ep-pp-dp · collectives by tree");
 }
 
-// A group of ZeRO-0 shards nothing.
+// Under ZeRO-0 a sharding group shards nothing.
 TEST(PlanLine, NamesNoGroupWhereNothingIsSharded) {
   Plan plan = plan_of_64_replicas();
   plan.zero_stage = 0;

@@ -152,7 +152,6 @@ TEST(CalibratedStack, KnowsOnlyAttentionWhereNoStepsWereMeasured) {
   EXPECT_EQ(stack.memory_traffic, 1);
 }
 
-// 2 µs and 1 GB/s: 1 kB takes 3 µs, 1 MB takes 1002 µs.
 // All-gathers between two hosts of one rank: α + S/2B (handbook §6, ring with n = 2).
 TEST(CalibratedFabric, HasTheStepAndTheRateThatItsCollectivesWereMadeOf) {
   constexpr double kStep = 50e-6, kRate = 1e9;
@@ -178,6 +177,8 @@ TEST(CalibratedFabric, IsNotMadeOfThreeCollectives) {
   EXPECT_FALSE(fitted_fabric(three, host));
 }
 
+// With 2 µs and 1 GB/s, 1 kB takes 3 µs and 1 MB takes 1002 µs. The latency is the time of the
+// smallest message.
 TEST(CalibratedLinks, HaveTheLatencyOfTheLeastMessageAndTheRateOfTheRest) {
   const std::vector<CollectiveSample> sends = {
       {CollectiveOperation::send, 2, Bytes(1e3), Seconds(3e-6)},
