@@ -1,6 +1,6 @@
-// The CUDA backend's kernels beside what the device can do, on the first GPU: kernels bound by
-// memory beside a copy, products beside cuBLASLt called alone, attention in TFLOP/s. Shapes are
-// those of Llama-3.1-8B's layers on 8192 tokens. Figures go to docs/performance.md.
+// Compares the CUDA backend's kernels with what the device can do, on the first GPU: memory-bound
+// kernels with a copy, matrix products with cuBLASLt called alone, attention in TFLOP/s. Shapes are
+// those of Llama-3.1-8B's layers on 8192 tokens. The figures are for docs/performance.md.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -46,14 +46,14 @@ class MemoryBound {
   }
 
  private:
-  // What is read once and written once, in all.
+  // `moved`: bytes that are read once and written once, in all.
   void report(const char* name, double moved, const std::function<void()>& work) {
     const double rate = moved / clock_.time_of(work, kEach).median.value();
     if (copy_ == 0) copy_ = rate;
     fmt::print("{:<26} {:9.1f} us {:8.0f} GB/s {:6.0f} %\n", name, 1e6 * moved / rate, 1e-9 * rate,
                100 * rate / copy_);
   }
-  // Of what moves next to nothing.
+  // For kernels that move almost no bytes.
   void report_time(const char* name, const std::function<void()>& work) {
     fmt::print("{:<26} {:9.1f} us\n", name, 1e6 * clock_.time_of(work, kEach).median.value());
   }
@@ -89,7 +89,7 @@ class MemoryBound {
     report("column sums", bytes(*wide), [&] { add_column_sums(to_, *sums, *wide); });
   }
 
-  // Two copies of each token, in the order of experts that the tokens have chosen by chance.
+  // Two copies of each token, ordered by randomly chosen experts.
   void experts() {
     constexpr std::int64_t kCopies = 2 * kTokens;
     std::vector<std::int64_t> copies(kCopies);
@@ -107,7 +107,7 @@ class MemoryBound {
     clock_.make_noise(*tokens);
     upload(*to, copy_of_place);
     upload(*back, place_of_copy);
-    // A token is read for each of its copies, too far apart for a cache.
+    // A token is read once per copy; the copies lie too far apart for a cache.
     report("tokens to experts", 2 * bytes(*rows),
            [&] { gather_rows(to_, *rows, *tokens, *to, 2); });
     report("tokens from experts", bytes(*tokens) + bytes(*rows),
@@ -141,7 +141,7 @@ class MemoryBound {
     }
   }
 
-  // Of one layer after the other: what a cache would have kept comes from memory.
+  // Runs one layer after another, so that what a cache would have kept comes from memory.
   void rotary() {
     constexpr std::int64_t kLayers = 16;
     for (const auto& [name, width] :
@@ -169,7 +169,7 @@ class MemoryBound {
            [&] { activation_gradient(to_, *din, *in, *dout, nullptr, nullptr, false); });
   }
 
-  // Words drawn evenly.
+  // Tokens drawn uniformly from the vocabulary.
   std::vector<float> words() const {
     std::vector<float> of;
     for (std::int64_t i = 0; i < kTokens; ++i) {
@@ -241,7 +241,7 @@ class MemoryBound {
     const Scratch in = noise(kTokens, kFfn), out(to_, kTokens, kFfn, ElementType::e4m3),
                   turned(to_, kFfn, kTokens, ElementType::e4m3);
     clock_.make_noise(*in);
-    // The largest number is looked for first.
+    // The cast first searches the largest number.
     report("cast to e4m3", 2 * bytes(*in) + bytes(*out), [&] { cast(to_, *out, {*in}); });
     report("transpose of e4m3", 2 * bytes(*out),
            [&] { transpose(to_, *turned, *out, out->columns); });
@@ -252,7 +252,8 @@ class MemoryBound {
   double copy_ = 0;  // bytes/s
 };
 
-// cuBLASLt as its documentation has it: layouts, the heuristic's choices, the fastest of them.
+// cuBLASLt used as its documentation says: layouts, the heuristic's choices, and the fastest of
+// them.
 class AloneGemm {
  public:
   AloneGemm(DeviceClock& clock, const View& x, const View& w, const View& y)
@@ -318,7 +319,7 @@ class AloneGemm {
   int count_ = 0;
 };
 
-// Taken in turns: a device gets slower as it warms up.
+// Measured in turns, because a device gets slower as it warms up.
 struct ProductTimes {
   std::vector<double> ours, alone;
   std::array<std::vector<double>, AloneGemm::kChoices> of_choice;
@@ -374,8 +375,8 @@ void products(DeviceClock& clock) {
   }
 }
 
-// Operations of causal attention: 4 · S² · d · heads / 2 forward, five products in the place of two
-// backward.
+// FLOP of causal attention: 4 · S² · d · heads / 2 forward; backward has five products instead of
+// two.
 void attention_of(DeviceClock& clock, CudnnAttention& cudnn, int sequences, int kv_heads) {
   constexpr int kHeads = 32;
   const Queue to = clock.queue();

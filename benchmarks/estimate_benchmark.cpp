@@ -9,8 +9,8 @@ namespace {
 
 enum Kernels { timed_anew, timed_before };
 
-// A plan with interleaved chunks, or with the schedule's plain stages; kernels of shapes that
-// nobody asked for before, or of an estimator of many plans.
+// Estimates a plan with interleaved chunks or with plain stages. Kernel shapes are either new, or
+// known to an estimator that has priced many plans.
 void estimate_llama_405b(benchmark::State& state) {
   const auto scenario = read_scenario(TRAINYARD_EXAMPLE);
   if (!scenario || !scenario->plan) {

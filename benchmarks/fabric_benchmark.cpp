@@ -1,5 +1,5 @@
-// Fabrics of every kind for 16,384 devices, 8 a node: building the graph, making it ready for the
-// simulator, and what a group has between its members, asked for the first time and again.
+// Fabrics of every kind for 16,384 devices, 8 per node: building the graph, preparing it for the
+// simulator, and the links of a group, asked for the first time and again.
 #include <benchmark/benchmark.h>
 
 #include <array>
@@ -28,8 +28,8 @@ Cluster cluster_of(InterNodeKind kind, FabricRouting routing) {
   return cluster;
 }
 
-// A fat tree of two levels as a user would draw it: leaves of 32 nodes, a cable to each of 8
-// spines.
+// A fat tree of two levels as a user would draw it: leaves of 32 nodes, and a cable from each leaf
+// to each of 8 spines.
 Cluster drawn_cluster(FabricRouting routing) {
   Cluster cluster = cluster_of(InterNodeKind::graph, routing);
   for (int spine = 0; spine < 8; ++spine) {
@@ -93,8 +93,8 @@ void ready_for_simulation(benchmark::State& state) {
 }
 BENCHMARK(ready_for_simulation)->DenseRange(0, 9)->Unit(benchmark::kMillisecond);
 
-// Data groups of the whole cluster: 8 rings over all nodes, and every pair of nodes in an
-// all-to-all.
+// Data-parallel groups over the whole cluster: 8 rings over all nodes, and every pair of nodes in
+// an all-to-all.
 void first_group(benchmark::State& state) {
   const Cluster& cluster = kind_at(state.range(0)).cluster;
   const TopologyGraph graph = make_topology(cluster);

@@ -1,5 +1,5 @@
-// A folded step of Llama-3.1-405B on 16,384 H100 (t 8, p 16, D 128, m 16): lowered, folded and
-// played, as `trainyard simulate` does it once model and cluster are loaded.
+// Lowers, folds and plays a step of Llama-3.1-405B on 16,384 H100 (t 8, p 16, D 128, m 16), as
+// `trainyard simulate` does once model and cluster are loaded.
 #include <benchmark/benchmark.h>
 
 #include "scenarios/scenario.h"

@@ -1,6 +1,6 @@
-// What the window's user waits for: the first answer after a document is opened, the answer while a
-// slider moves, a frame of a timeline of ten million operations. No display is needed. The memory
-// of the timeline is that of the process (peak_MiB).
+// What a user of the window waits for: the first answer after a document is opened, the answer
+// while a slider moves, and a frame of a timeline of ten million operations. No display is needed.
+// The timeline's memory is that of the process (peak_MiB).
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 
@@ -34,7 +34,7 @@ void start_to_first_answer(benchmark::State& state) {
 }
 BENCHMARK(start_to_first_answer)->Unit(benchmark::kMillisecond);
 
-// A turn of a control on 16,384 devices, until the page is painted again.
+// A change of a control for 16,384 devices, until the page is painted again.
 void slider_to_new_answer(benchmark::State& state) {
   application();
   MainWindow window;
@@ -73,7 +73,7 @@ struct LargeTimeline {
   }
 };
 
-// Frames of a pan through ten million operations, all of them in the window or a thousandth.
+// Frames while panning through ten million operations, with all of them in view or a thousandth.
 void timeline_frame(benchmark::State& state) {
   application();
   const LargeTimeline timeline(10'000'000);

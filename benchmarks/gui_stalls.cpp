@@ -1,5 +1,5 @@
-// How long the window does not answer: the longest time between two ticks of a timer of a
-// millisecond on its thread, in what its users do. `longest_ms` is by the clock, which also counts
+// How long the window does not respond: the longest time between two ticks of a timer of a
+// millisecond on its thread, during typical actions. `longest_ms` is wall-clock time and includes
 // what other programs take of the processor; `longest_cpu_ms` is what the thread itself computed.
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
@@ -54,7 +54,7 @@ class Watchdog {
   void wait(const std::function<bool()>& holds) {
     while (!holds()) QApplication::processEvents(QEventLoop::WaitForMoreEvents);
   }
-  // Until what was asked for is painted.
+  // Waits until the result of the last action is painted.
   void settle() {
     QElapsedTimer timer;
     timer.start();
@@ -119,7 +119,8 @@ void stall_of_documents_and_pages(benchmark::State& state) {
 }
 BENCHMARK(stall_of_documents_and_pages)->Iterations(1)->Unit(benchmark::kMillisecond);
 
-// A search that keeps a thousand plans, then the simulation of its best and the step as it arrives.
+// A search that keeps a thousand plans; then the simulation of the best, and the step as it
+// arrives.
 void stall_of_search_and_simulation(benchmark::State& state) {
   ShownWindow shown;
   shown.pages->setCurrentIndex(kPlanPage);
@@ -169,7 +170,7 @@ void drop(MainWindow& window, const fs::path& file) {
   QApplication::sendEvent(&window, &drop);
 }
 
-// Files of a stranger: that many KiB of JSON; the larger ones are refused by their size.
+// Drops foreign files of this many KiB of JSON; the larger ones are refused by their size.
 void stall_of_dropped_file(benchmark::State& state) {
   ShownWindow shown;
   const QTemporaryDir folder;
@@ -198,7 +199,7 @@ BENCHMARK(stall_of_dropped_file)
     ->Iterations(1)
     ->Unit(benchmark::kMillisecond);
 
-// Every rank of a plan of 512 devices: ten million operations, as they arrive and are looked at.
+// All ranks of a plan on 512 devices: ten million operations, as they arrive and are viewed.
 void stall_of_large_simulation(benchmark::State& state) {
   ShownWindow shown("examples/llama-3.1-405b-2048-h100.json");
   Gantt& gantt = shown.window.timeline().gantt();
@@ -222,8 +223,8 @@ void stall_of_large_simulation(benchmark::State& state) {
 }
 BENCHMARK(stall_of_large_simulation)->Iterations(1)->Unit(benchmark::kMillisecond);
 
-// A saved trace of ten million operations of 64 ranks (1.1 GB of text), as it is opened, zoomed and
-// looked through. The memory is that of the process; run it alone.
+// A saved trace of ten million operations on 64 ranks (1.1 GB of text) is opened, zoomed and
+// viewed. The memory is that of the process, so run it alone.
 void stall_of_saved_trace(benchmark::State& state) {
   constexpr int kRanks = 64;
   constexpr int kOperations = 10'000'000;

@@ -1,5 +1,5 @@
 // Whole runs of 90 days on 16,384 GPUs with Llama 3's failure rate: 700 failures and 6,480 or
-// 51,840 checkpoints each. items_per_second: runs.
+// 51,840 checkpoints each. items_per_second counts runs.
 #include <benchmark/benchmark.h>
 
 #include "simulator/life/campaign.h"

@@ -1,5 +1,6 @@
-// The whole space of Llama-3.1-405B on H100s against the size of the cluster and the number of
-// threads; items are combinations considered. Layers to stages by dynamic programming. Pass orders.
+// Searches of the whole space of Llama-3.1-405B on H100s by size of the cluster and number of
+// threads; items are combinations considered. Also layers dealt to stages by dynamic programming,
+// and pass orders.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -15,7 +16,7 @@
 namespace trainyard {
 namespace {
 
-// About `count` legal plans, evenly from all combinations of a space.
+// About `count` legal plans, evenly spread over all combinations of a space.
 std::vector<PlanRequest> spread_requests(const PreparedJob& job, std::int64_t count) {
   const Job& j = job.job;
   const Enumeration space = enumerate(job, {});
@@ -69,8 +70,8 @@ BENCHMARK(search_llama_405b)
     ->UseRealTime()
     ->Unit(benchmark::kMillisecond);
 
-// Legal plans from all over a space, each made from its request and priced as the search does, from
-// no kernel times known on: the more plans, the more of them share those.
+// Legal plans spread over a space, each made from its request and priced as the search does. The
+// estimator starts without known kernel times; with more plans, more of them share those times.
 void evaluate_plans(benchmark::State& state) {
   auto scenario = read_scenario(TRAINYARD_EXAMPLE);
   if (!scenario) {
@@ -98,7 +99,7 @@ BENCHMARK(evaluate_plans)
     ->Args({16384, 1 << 16})
     ->Unit(benchmark::kMillisecond);
 
-// What the layers and stages of a plan take, before they are dealt.
+// The allocation problem of a plan: costs of its layers and stages before layers are dealt.
 void allocation_problem_llama_405b(benchmark::State& state) {
   auto scenario = read_scenario(TRAINYARD_EXAMPLE);
   if (!scenario) {
@@ -113,8 +114,8 @@ void allocation_problem_llama_405b(benchmark::State& state) {
 }
 BENCHMARK(allocation_problem_llama_405b)->Unit(benchmark::kMicrosecond);
 
-// Layers of two kinds in turn and of slightly different sizes, so that no two allocations tie;
-// memory that makes the first stages recompute.
+// Layers of two kinds in turn, slightly different in size so that no two allocations tie, and so
+// little memory that the first stages must recompute.
 AllocationProblem uneven_layers(int layers, int stages) {
   AllocationProblem problem;
   problem.microbatches = 4 * stages;

@@ -12,7 +12,7 @@
 namespace trainyard {
 namespace {
 
-// What the queue is measured against: the standard heap with sequence numbers.
+// The baseline of the queue: the standard heap with sequence numbers.
 class HeapOfEvents {
  public:
   void push(Picoseconds time, Event event) { heap_.push({time, sequence_++, event}); }
@@ -35,7 +35,7 @@ class HeapOfEvents {
   std::uint64_t sequence_ = 0;
 };
 
-// Durations drawn beforehand: `spread` 0 is a cluster in step, all events at one time.
+// Durations drawn in advance. With `spread` 0 the cluster is in step, and all events have one time.
 std::vector<Picoseconds> durations(std::int64_t spread) {
   std::mt19937_64 random{1};
   std::vector<Picoseconds> all;
@@ -64,8 +64,8 @@ void hold(benchmark::State& state) {
 BENCHMARK_TEMPLATE(hold, Events)->ArgsProduct({{1 << 10, 1 << 14, 1 << 20}, {0, 1000000}});
 BENCHMARK_TEMPLATE(hold, HeapOfEvents)->ArgsProduct({{1 << 10, 1 << 14, 1 << 20}, {0, 1000000}});
 
-// Rows of layers: a compute task, then a collective of the tensor group of 8, `layers` times, and a
-// message to the next eight ranks after every 8 of them. Communication is free.
+// `layers` times a compute task and a collective of the tensor group of 8, and after every 8 of
+// them a message to the next eight ranks. Communication takes no time.
 TaskGraph layered(int ranks, int layers) {
   TaskGraph graph;
   graph.calls = {{CollectiveOperation::all_reduce, nullptr, Bytes(1e6)},

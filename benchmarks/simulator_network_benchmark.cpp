@@ -1,5 +1,5 @@
 // The network at both grains, on nodes of 8 devices with 8 NICs below a fat tree whose leaves are
-// 2:1 oversubscribed, so that every link that can be full is watched. Items are flows or tasks.
+// 2:1 oversubscribed, so that every link that can be full is tracked. Items are flows or tasks.
 #include <benchmark/benchmark.h>
 
 #include <numeric>
@@ -42,7 +42,7 @@ TaskGraph one_group(int ranks, const TaskList& list, const Call& call) {
   return graph;
 }
 
-// One ring all-reduce of 64 MiB over all ranks, every chunk of every step a flow.
+// One ring all-reduce of 64 MiB over all ranks; every chunk of every step is a flow.
 void message_ring(benchmark::State& state) {
   const int ranks = static_cast<int>(state.range(0));
   const Cluster cluster = cluster_of(ranks);
@@ -66,8 +66,7 @@ BENCHMARK(message_ring)
     ->Arg(4096)
     ->Unit(benchmark::kMillisecond);
 
-// One iteration of `layers` layers with three all-reduces of 32 MiB over all ranks each, beside
-// compute.
+// `layers` layers with compute and three all-reduces of 32 MiB over all ranks each.
 void collective_layers(benchmark::State& state) {
   const int ranks = static_cast<int>(state.range(0));
   const Cluster cluster = cluster_of(ranks);
@@ -90,9 +89,9 @@ BENCHMARK(collective_layers)
     ->ArgsProduct({{512}, {192, 384, 768}})
     ->Unit(benchmark::kMillisecond);
 
-// A step of p stages, t = 8 and D replicas, as its communication goes: in every micro-batch and
-// layer tensor-parallel collectives between compute, messages between stages, and at the end the
-// gradients of each layer over data parallelism beside the last backward.
+// The communication of a step with p stages, t = 8 and D replicas: tensor-parallel collectives
+// between compute in every micro-batch and layer, messages between stages, and at the end the
+// all-reduce of each layer's gradients beside the last backward pass.
 class Step {
  public:
   Step(int stages, int replicas, int microbatches, int layers)
@@ -116,12 +115,13 @@ class Step {
   }
 
  private:
-  // Channels of a rank: tensor, data, from the stage before, to it, from the next one, to it.
+  // The channels of a rank: tensor, data, from the previous stage, to it, from the next stage, to
+  // it.
   enum Channel { tensor, data, from_before, to_before, from_next, to_next };
 
   TaskList list_of(int stage) const {
     TaskList list;
-    // 1F1B: so many forwards ahead, then one forward, one backward.
+    // 1F1B: `ahead` forward passes first, then one forward, one backward.
     const int ahead = std::min(microbatches_, stages_ - stage);
     for (int i = 0; i < ahead; ++i) add_pass(list, stage, true, false);
     for (int i = 0; i < microbatches_; ++i) {

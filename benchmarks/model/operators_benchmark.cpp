@@ -1,4 +1,4 @@
-// Listing the operators of a layer is on the path of every estimate.
+// Lists the operators of a layer, which every estimate does.
 #include <benchmark/benchmark.h>
 
 #include "model/workload/operators.h"
@@ -18,7 +18,7 @@ Training training() {
 
 Transformer dense() { return llama_70b(); }
 
-// DeepSeek-V3: the longest list.
+// DeepSeek-V3 has the longest list.
 Transformer experts() {
   Transformer model = dense();
   model.latent_attention = LatentAttention{1536, 512, 128, 64, 128};

@@ -1,4 +1,5 @@
-// What a search pays for a plan that is legal, for one that is not, and for the reason why not.
+// The time that a search spends on a legal plan, on an illegal one, and on the reason why it is
+// illegal.
 #include <benchmark/benchmark.h>
 
 #include "model/plan/plan.h"

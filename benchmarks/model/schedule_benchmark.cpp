@@ -1,4 +1,4 @@
-// The closed forms (on the estimate's path) and the player against p and m; items are stages and
+// The closed forms, which every estimate uses, and the player, by p and m. Items are stages and
 // passes.
 #include <benchmark/benchmark.h>
 

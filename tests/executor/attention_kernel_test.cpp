@@ -1,5 +1,5 @@
-// What a causal mask hides has no weight at all in the host's attention: not even the smallest
-// number that a float has.
+// In the host's attention, keys that a causal mask hides have no weight at all, not even the
+// smallest positive float.
 #include <gtest/gtest.h>
 
 #include "executor/cpu/kernels/kernels.h"
@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kAttendedTokens = 32, kAttendedHeads = 2, kAttendedWidth = 16;
 
-// One sequence of noise.
+// Attention over one sequence of random numbers.
 struct Attended {
   explicit Attended(bool fused) {
     setting.training.sequence_length = kAttendedTokens;
@@ -55,7 +55,7 @@ TEST(AttentionOfTheHost, GivesHiddenKeysTheProbabilityZero) {
   }
 }
 
-// 1e37 times the smallest normal float would be 0.1.
+// A weight of the smallest normal float would already give 0.1 here.
 TEST(AttentionOfTheHost, SeesNothingOfTheValuesOfHiddenKeys) {
   for (const bool fused : {true, false}) {
     Attended of(fused);
@@ -67,7 +67,8 @@ TEST(AttentionOfTheHost, SeesNothingOfTheValuesOfHiddenKeys) {
   }
 }
 
-// The first query sees the first key alone, so only that has a gradient where no other query has.
+// The first query sees only the first key, so only that key has a gradient if no other query has
+// one.
 TEST(AttentionOfTheHost, GivesHiddenKeysNoGradient) {
   for (const bool fused : {true, false}) {
     Attended of(fused);
@@ -80,7 +81,7 @@ TEST(AttentionOfTheHost, GivesHiddenKeysNoGradient) {
   }
 }
 
-// Probabilities below the smallest normal float, 1.2e-38, are as good as none: e^-90 = 8e-40.
+// Probabilities below the smallest normal float, 1.2e-38, count as zero: e^-90 = 8e-40.
 TEST(AttentionOfTheHost, GivesWhatIsHardlySeenTheProbabilityZero) {
   Attended of(false);
   of.q.setZero();

@@ -9,7 +9,7 @@
 namespace trainyard {
 namespace {
 
-// Ranks, what they do, tokens of each.
+// The number of ranks, their algorithm, and the tokens of each.
 class DealtRows : public testing::TestWithParam<std::tuple<int, ContextAlgorithm, int>> {
  protected:
   DealtRows() {
@@ -33,7 +33,7 @@ TEST_P(DealtRows, AreFoundFromTheirPositions) {
       positions.insert(position);
     }
   }
-  // Each token of the sequence once.
+  // Every token of the sequence is dealt once.
   EXPECT_EQ(static_cast<std::int64_t>(positions.size()), length());
   EXPECT_EQ(*positions.begin(), 0);
   EXPECT_EQ(*positions.rbegin(), length() - 1);

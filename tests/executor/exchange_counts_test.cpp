@@ -14,7 +14,7 @@ TEST(ExchangeCounts, OfPartsAreAlikeButForTheLast) {
   EXPECT_EQ(part_counts(3, 1), (Counts{1, 0, 0}));
 }
 
-// Seven times 2²⁸, and what is left of 2³¹ − 1: products of counts and members are beyond an int.
+// Seven parts of 2²⁸ and the rest of 2³¹ − 1. Products of counts and members exceed an int.
 TEST(ExchangeCounts, OfPartsHoldForTheLargestCountThereIs) {
   constexpr int kMost = std::numeric_limits<int>::max();
   Counts expected(8, 1 << 28);
@@ -22,7 +22,8 @@ TEST(ExchangeCounts, OfPartsHoldForTheLargestCountThereIs) {
   EXPECT_EQ(part_counts(8, kMost), expected);
 }
 
-// Five sequences of 8,192 tokens, eight experts each, 7,168 elements a row, on either of two ranks.
+// Five sequences of 8,192 tokens with eight experts each and 7,168 elements per row, half of them
+// on each of two ranks.
 TEST(ExchangeCounts, OfRoutedRowsGoBeyondAnInt) {
   const Counts elements = scaled_counts(even_counts(2, 5 * 8192 * 8), 7168);
   EXPECT_EQ(elements, Counts(2, std::int64_t{2'348'810'240}));
@@ -37,7 +38,8 @@ TEST(ExchangeCounts, OfRowsAreSumsOverEachMembersExperts) {
   EXPECT_EQ(sum_of({3, 4, 11}), 18);
 }
 
-// Two sequences of three tokens a member, four heads of eight elements among two members.
+// Two sequences with three tokens per member, and four heads of eight elements divided among two
+// members.
 TEST(ExchangeCounts, OfHeadsAreBlocksOfOneSequenceAndOnePairOfMembers) {
   const AttentionShape shape{.batch = 2, .query_head_dim = 8};
   const HeadBlocks blocks = head_blocks(shape, 2, 6, 32);
@@ -47,7 +49,7 @@ TEST(ExchangeCounts, OfHeadsAreBlocksOfOneSequenceAndOnePairOfMembers) {
   EXPECT_EQ(blocks.column(1), 16);
   EXPECT_EQ(blocks.row(1, 0), 6);
   EXPECT_EQ(blocks.row(1, 1), 9);
-  // One head among two: both have it.
+  // With one head for two members, both have it.
   const HeadBlocks shared = head_blocks(shape, 2, 6, 8);
   EXPECT_EQ(shared.columns(), 8);
   EXPECT_EQ(shared.column(1), 0);

@@ -1,4 +1,5 @@
-// Filling a large weight shows signs of life, else a watch takes it for a rank that hangs.
+// Filling a large weight reports progress; otherwise the supervisor would think that the rank
+// hangs.
 #include "executor/holdings.h"
 
 #include <gtest/gtest.h>

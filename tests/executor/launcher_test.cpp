@@ -1,5 +1,5 @@
-// What launchers say in the environment: variables and forms are those of Open MPI, MPICH (PMI-1),
-// Slurm's srun (its manual's "OUTPUT ENVIRONMENT VARIABLES") and torchrun.
+// What launchers say in the environment. Variables and formats are those of Open MPI, MPICH
+// (PMI-1), Slurm's srun (its manual's "OUTPUT ENVIRONMENT VARIABLES") and torchrun.
 #include "executor/launcher.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 
 using Variables = std::vector<std::pair<std::string, std::string>>;
 
-// What is said where these variables are all that a launcher has set.
+// The launcher that is found if these variables are all that it has set.
 Expected<Launcher> launcher_of(const Variables& variables) {
   for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 1);
   auto launcher = launcher_in_environment();
@@ -50,7 +50,7 @@ TEST(Launcher, IsKnownByTheRankAndTheNumberOfThem) {
   }
 }
 
-// What a task of Slurm's sets for itself, `srun bash -c 'RANK=$SLURM_PROCID …'`.
+// The variables that a task of Slurm sets for itself, as in `srun bash -c 'RANK=$SLURM_PROCID …'`.
 TEST(Launcher, SpeaksTcpWhereTasksOfSlurmSayWhereRankZeroIs) {
   const auto launcher = launcher_of({{"SLURM_PROCID", "1"},
                                      {"SLURM_STEP_NUM_TASKS", "2"},
@@ -66,7 +66,7 @@ TEST(Launcher, SpeaksTcpWhereTasksOfSlurmSayWhereRankZeroIs) {
   EXPECT_TRUE(not_by_mpi(*launcher));
 }
 
-// Nodes that are unlike have a list; one task is no plan's.
+// For unlike nodes Slurm gives a list; a single task is no plan's.
 TEST(Launcher, SaysOneWhereSlurmSaysNothingOfUse) {
   const auto unlike = launcher_of({{"SLURM_PROCID", "0"},
                                    {"SLURM_STEP_NUM_TASKS", "5"},

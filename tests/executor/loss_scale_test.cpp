@@ -1,5 +1,5 @@
-// The scale of the loss under fp16: when it changes, what a step that is left out leaves as it was,
-// and that gradients below fp16's least number are there because of it.
+// The loss scale under fp16: when it changes; that a skipped step leaves everything as it was; and
+// that it keeps gradients below fp16's smallest number.
 #include "executor/loss_scale.h"
 
 #include <gtest/gtest.h>
@@ -74,7 +74,7 @@ class Unwatched final : public Watch {
   void begins(std::int64_t, const IssuedOperation&) override {}
 };
 
-// One rank, the same batch in every step.
+// One rank that trains on the same batch in every step.
 class OneRank {
  public:
   explicit OneRank(Setting setting)
@@ -103,8 +103,8 @@ class OneRank {
   int steps_ = 0;
 };
 
-// Scales are powers of two: the first step that is taken is then the first step of a run that
-// starts with the scale that was come to.
+// Scales are powers of two. So the first step that is not skipped equals the first step of a run
+// that starts with the scale reached by then.
 TEST(ScaledRun, LeavesOutStepsThatOverflowAsIfTheyHadNotBeen) {
   constexpr double kTooMuch = 0x1p40;
   OneRank halving(scaled_setting("fp16", kTooMuch));
@@ -125,7 +125,8 @@ TEST(ScaledRun, LeavesOutStepsThatOverflowAsIfTheyHadNotBeen) {
   EXPECT_EQ(halving.weights(), plain.weights());
 }
 
-// A logit's gradient is at most 1/32 here, for each of 32 tokens: below 2^-24 with the small scale.
+// A logit's gradient is at most 1/32 here, for each of 32 tokens. With the small scale it is below
+// 2^-24.
 TEST(ScaledRun, KeepsGradientsThatFp16AloneWouldLose) {
   const auto norm = [](std::string_view recipe, double scale) {
     return std::sqrt(OneRank(scaled_setting(recipe, scale)).step().squared_norm);
@@ -135,7 +136,8 @@ TEST(ScaledRun, KeepsGradientsThatFp16AloneWouldLose) {
   EXPECT_GT(std::abs(norm("fp16", 0x1p-20) - expected), 0.1 * expected);
 }
 
-// Without a barrier nothing leaves the step out: that is no difference between two plans.
+// Without an optimizer barrier no step is skipped, so an overflow is not a difference between two
+// plans.
 TEST(ScaledRun, SaysThatItOverflowedWhereNothingCanBeVerified) {
   const Setting setting = scaled_setting("fp16", 0x1p40, false);
   const Program program = *lower(setting.model, setting.training, setting.plan);

@@ -1,4 +1,4 @@
-// What a machine has by itself, and what a container may take of it.
+// The memory of a machine, and the part of it that a container may use.
 #include "executor/host/machine_memory.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ double of_the_machine() {
   return static_cast<double>(info.totalram) * info.mem_unit;
 }
 
-// Control groups that say so.
+// A folder of control groups that state this limit.
 fs::path groups_with(const std::string& limit) {
   fs::path folder = fs::path(testing::TempDir()) / "groups";
   fs::create_directories(folder);

@@ -1,4 +1,4 @@
-// Which communicators a rank is in, for a plan small enough to see.
+// Which communicators a rank belongs to, for a plan small enough to check by hand.
 #include "executor/memberships.h"
 
 #include <gtest/gtest.h>

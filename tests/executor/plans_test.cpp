@@ -1,6 +1,6 @@
-// Every kind of plan, executed on up to eight ranks and compared number by number with the network
-// on one rank. Started once under mpirun: every rank runs every test, and what a test expects holds
-// on all of them. Nothing may return early from a test before the last collective.
+// Executes every kind of plan on up to eight ranks and compares it number by number with the
+// network on one rank. The program is started once under mpirun: every rank runs every test, and
+// the expectations hold on all ranks. No test may return before its last collective.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -266,8 +266,8 @@ TEST(ExecutedPlan, ThatRepeatsEverySecondMatmulIsTheUnshardedNetwork) {
   }
 }
 
-// Every rank repeats the scores of all keys that its forward pass saw: block by block in a ring,
-// gathered or dealt.
+// Every rank recomputes the scores of all keys that its forward pass saw: block by block in a ring,
+// gathered, or dealt by Ulysses.
 TEST(ExecutedPlan, ThatRepeatsScoresOverContextIsTheUnshardedNetwork) {
   Training training = training_in();
   training.stack.flash_attention = false;
@@ -407,7 +407,7 @@ TEST(ExecutedPlan, InBf16IsWithinItsToleranceOfTheUnshardedNetwork) {
   }
 }
 
-// Stacks that keep weights in fp32 alone: whole on a rank, or in parts of which passes gather
+// Stacks that keep weights only in fp32: whole on a rank, or in parts from which passes gather
 // casts.
 TEST(ExecutedPlan, WithMasterWeightsOnlyIsWithinItsToleranceOfTheUnshardedNetwork) {
   for (const int data : {1, 2, 4}) {
@@ -438,8 +438,8 @@ TEST(ExecutedPlan, InFp16IsWithinItsToleranceOfTheUnshardedNetwork) {
   }
 }
 
-// A gradient's largest number is some 2^16 times smaller than what the loss starts with: the first
-// steps are left out, on every rank and on one.
+// The loss scale starts at 2^20, so gradients overflow in fp16 and the first steps are skipped, on
+// every rank as on one.
 TEST(ExecutedPlan, ThatLeavesOutStepsThatOverflowIsTheUnshardedNetwork) {
   for (const int zero : {0, 1, 3}) {
     PlanRequest request;
@@ -453,7 +453,8 @@ TEST(ExecutedPlan, ThatLeavesOutStepsThatOverflowIsTheUnshardedNetwork) {
   }
 }
 
-// FSDP2 under a pipeline: whole gradients, reduced behind each chunk's last backward pass.
+// FSDP2 under a pipeline: gradients are whole and are reduced after each chunk's last backward
+// pass.
 TEST(ExecutedPlan, UnderNoSyncIsTheUnshardedNetwork) {
   Training training = training_in("fp32", "adam");
   training.stack.pipeline_no_sync = true;
@@ -470,8 +471,8 @@ TEST(ExecutedPlan, UnderNoSyncIsTheUnshardedNetwork) {
   }
 }
 
-// DTensor's column-parallel GEMMs: the weight gradient reads what was gathered for the forward
-// pass.
+// DTensor's column-parallel GEMMs: the weight gradient reads the input that was gathered for the
+// forward pass.
 TEST(ExecutedPlan, ThatKeepsGatheredInputsIsTheUnshardedNetwork) {
   Training training = training_in("fp32", "adam");
   training.stack.copies_sharded_sequences = true;
@@ -491,7 +492,7 @@ TEST(ExecutedPlan, ThatKeepsGatheredInputsIsTheUnshardedNetwork) {
   }
 }
 
-// torchtitan's copies beside gathers and scatters, with what it recomputes.
+// torchtitan's copies beside gathers and scatters, together with its recomputation.
 TEST(ExecutedPlan, WithCopiesBesideCollectivesIsTheUnshardedNetwork) {
   Training training = training_in("fp32", "adam");
   training.stack.copies_sharded_sequences = true;
@@ -509,7 +510,7 @@ TEST(ExecutedPlan, WithCopiesBesideCollectivesIsTheUnshardedNetwork) {
 }
 
 TEST(ExecutedPlan, InEightBitsIsWithinItsToleranceOfTheUnshardedNetwork) {
-  // Rows of whole blocks on every rank, which a GPU asks for.
+  // A GPU needs rows of whole blocks on every rank.
   Transformer blocks = tiny_llama(false);
   blocks.hidden_size = 64;
   blocks.head_dim = 32;

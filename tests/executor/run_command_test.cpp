@@ -1,5 +1,5 @@
-// `trainyard run` as its user has it: what it prints and writes, and what it says and leaves when
-// ranks never start, when numbers are lost or the disk is full. Real processes.
+// `trainyard run` as its user sees it: what it prints and writes, and what it says and leaves
+// behind if ranks never start, numbers overflow or the disk is full. Uses real processes.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -42,8 +42,8 @@ TEST(RunCommand, VerifiesAShardedPlanAndWritesItsProfile) {
   EXPECT_NE(text.find("\"measured\""), std::string::npos);
 }
 
-// Of twelve seeds those whose gradient norms were farthest off, by a fortieth: one rounding to bf16
-// more on each stage moves numbers of e5m2 by a quarter. In fp32 the same plan agrees to 1e-5.
+// Of twelve seeds, those whose gradient norms were farthest off, by a fortieth: one more rounding
+// to bf16 on each stage moves numbers of e5m2 by a quarter. In fp32 the same plan agrees to 1e-5.
 TEST(RunCommand, VerifiesAPlanIn8BitsWhoseGradientNormIsFarOff) {
   const auto scenario = [](const char* precision) {
     return write_scratch("narrow.json", fmt::format(R"({{
@@ -72,8 +72,8 @@ TEST(RunCommand, RefusesAnotherNumberOfRanksThanThePlanHas) {
   EXPECT_NE(ran.err.find("has 2 ranks"), std::string::npos) << ran.err;
 }
 
-// Two steps of 4 sequences of 8 tokens look at 64, the one behind them and one more for the layer
-// of multi-token prediction; what comes then may be no word.
+// Two steps of 4 sequences of 8 tokens read 64 tokens, the next one, and one more for the layer of
+// multi-token prediction. What follows in the file may be no token.
 TEST(RunCommand, VerifiesMultiTokenPredictionAndReadsTheTokensThatItNeeds) {
   const std::string scenario =
       tiny_scenario(R"("tensor_parallel": 2, "pipeline_parallel": 2, "data_parallel": 2)", 8,
@@ -90,7 +90,7 @@ TEST(RunCommand, VerifiesMultiTokenPredictionAndReadsTheTokensThatItNeeds) {
   }
 }
 
-// A layer of 16·h² = 2^36 weights of which each takes 16 bytes in fp32 with Adam: a TiB.
+// A layer has 16·h² = 2^36 weights of 16 bytes each in fp32 with Adam: a TiB.
 std::string large_scenario(int ranks) {
   return write_scratch("large.json", fmt::format(R"({{
     "trainyard": "scenario/1", "name": "large",
@@ -115,8 +115,8 @@ TEST(RunCommand, RefusesANetworkThatTheMachineCannotHold) {
   EXPECT_NE(one.err.find("optimizer states of 125"), std::string::npos) << one.err;
 }
 
-// Two ranks of the eight on this host hold a quarter of 1000 TiB; of a launcher that does not say
-// how many there are it is the one that is known.
+// Two of eight ranks on this host hold a quarter of 1000 TiB. If a launcher does not say how many
+// ranks the host has, only one is known.
 TEST(RunCommand, RefusesUnderALauncherWhatTheRanksOfTheHostCannotHold) {
   const std::string scenario = large_scenario(8);
   for (const auto& [launcher, states] :
@@ -154,7 +154,7 @@ TEST(RunCommand, RepeatsARunFromItsSeed) {
   EXPECT_NE(first, losses(4));
 }
 
-// Nothing is learnt: every step that sees the same batch has the loss of the first.
+// With a learning rate of zero every step on the same batch has the loss of the first.
 TEST(RunCommand, StandsStillAtALearningRateOfZero) {
   const Ran ran = run_trainyard(
       fmt::format("run {} --learning-rate 0 --same-batch --format json", tiny_scenario("", 2)));
@@ -169,7 +169,7 @@ TEST(RunCommand, StandsStillAtALearningRateOfZero) {
   for (const std::string& loss : losses) EXPECT_EQ(loss, losses.front());
 }
 
-// Tokens that are all alike are learnt at once; the seed's are not.
+// A file whose tokens are all the same is learnt at once; the random tokens of a seed are not.
 TEST(RunCommand, TrainsOnTheTokensOfAFile) {
   const fs::path tokens = write_scratch("tokens.bin", std::string("\5\0\5\0\5\0\5\0", 8));
   const fs::path profile = scratch_folder() / "profile.json";
@@ -196,7 +196,8 @@ TEST(RunCommand, TrainsOnTheTokensOfAFile) {
   EXPECT_NE(onto.err.find("found a file that is read"), std::string::npos) << onto.err;
 }
 
-// A device has no end; a sparse file of a terabyte is no more than its first tokens.
+// A device has no end, so it is refused. Of a sparse file of a terabyte only the first tokens are
+// read.
 TEST(RunCommand, ReadsOfAFileWhatItTrainsOn) {
   const std::string command = fmt::format("run {} --steps 1 --tokens ", tiny_scenario("", 2));
   for (const std::string& file : {std::string("/dev/zero"), scratch_folder().string()}) {
@@ -211,7 +212,7 @@ TEST(RunCommand, ReadsOfAFileWhatItTrainsOn) {
   EXPECT_EQ(ran.status, 0) << ran.err;
 }
 
-// A line for each look: the ranks in their order, and steps never fewer than before.
+// One line per look, with the ranks in order and steps that never decrease.
 TEST(RunCommand, SaysWhereEveryRankIsWhereItIsWatched) {
   const Ran ran =
       run_trainyard(fmt::format("run {} --steps 2 --warmup 1 --watch", tiny_scenario("", 2)));
@@ -251,7 +252,7 @@ TEST(RunCommand, LeavesNoRankWhenItIsKilledItself) {
   EXPECT_FALSE(is_alive(process));
 }
 
-// The environment in which mpirun is a script of these lines.
+// The environment in which `mpirun` is a script with these lines.
 std::string launched_by(std::string_view script) {
   const fs::path folder = scratch_folder() / "bin";
   fs::create_directories(folder);
@@ -269,7 +270,7 @@ TEST(RunCommand, SaysWhenTheLauncherStartsNobody) {
       << ran.err;
 }
 
-// Files may not grow: the launcher's own words are lost too.
+// Files may not grow, so even the launcher's own output is lost.
 TEST(RunCommand, SaysThatTheDiskIsFullWhenNobodyStarts) {
   const Ran ran = run_trainyard(fmt::format("run {}", tiny_scenario(kTwoStages, 2)),
                                 "trap '' XFSZ; ulimit -f 1; " + launched_by("exit 1\n"));
@@ -286,7 +287,7 @@ int parent_of(int process) {
   return 0;
 }
 
-// What a process has mapped of the folder of a run in memory.
+// The files of the run's folder in memory that a process has mapped.
 std::vector<fs::path> segments_of(int process) {
   std::vector<fs::path> found;
   std::ifstream file(fmt::format("/proc/{}/maps", process));
@@ -297,7 +298,8 @@ std::vector<fs::path> segments_of(int process) {
   return found;
 }
 
-// Its own files and segments lie in the folders of the run, which the supervisor removes.
+// The launcher's own files and segments lie in the folders of the run, which the supervisor
+// removes.
 TEST(RunCommand, LeavesNothingOfALauncherThatIsKilled) {
   Running running(endless(tiny_scenario(kTwoStages, 2), scratch_folder() / "profile.json"));
   const auto board = running.board(1);
@@ -317,7 +319,8 @@ TEST(RunCommand, SaysWhenThereIsNoLauncher) {
       << ran.err;
 }
 
-// A peer that a launcher with RANK and WORLD_SIZE never started: as long as --timeout says.
+// The launcher sets RANK and WORLD_SIZE but never starts the peer. The rank waits for it as long as
+// --timeout says.
 TEST(RunCommand, WaitsForAPeerAsLongAsItIsTold) {
   const auto begun = std::chrono::steady_clock::now();
   const Ran ran = run_trainyard(fmt::format("run {} --timeout 1", tiny_scenario(kTwoStages, 2)),
@@ -359,7 +362,7 @@ TEST(RunCommand, SaysWhichPeerNeverStarts) {
   EXPECT_NE(ran.err.find("rank 0 of 2 never started"), std::string::npos) << ran.err;
 }
 
-// As Open MPI frames what it says.
+// Open MPI puts its message into a frame of lines like these.
 TEST(RunCommand, SaysWhatTheLauncherSaidLastAndNotItsFrame) {
   const Ran ran = run_trainyard(fmt::format("run {}", tiny_scenario(kTwoStages, 2)),
                                 launched_by("echo 'no slots are left'\necho '*** *** ***'\n"
@@ -369,7 +372,7 @@ TEST(RunCommand, SaysWhatTheLauncherSaidLastAndNotItsFrame) {
       << ran.err;
 }
 
-// As Open MPI says it, and its own store of files.
+// The words of Open MPI, and those of its store of files.
 TEST(RunCommand, SaysWhoWasKilledBeforeItBegan) {
   const std::string run = fmt::format("run {}", tiny_scenario(kTwoStages, 2));
   const Ran killed = run_trainyard(
@@ -404,7 +407,8 @@ TEST(RunCommand, StopsAtALossThatIsNoNumber) {
   const Ran ran = run_trainyard(fmt::format("run {} --steps 20 --learning-rate 1e38 -o {}",
                                             tiny_scenario(kTwoStages, 2), profile.string()));
   EXPECT_EQ(ran.status, 3);
-  // Steps of so large a rate leave weights of 1e38: the second loss is none. One step is named.
+  // Steps with such a large learning rate leave weights of 1e38, so the second loss is not a
+  // number. The error names one step.
   EXPECT_NE(ran.err.find("has a loss of "), std::string::npos) << ran.err;
   EXPECT_NE(ran.err.find(": step 1, after its last operation"), std::string::npos) << ran.err;
   EXPECT_EQ(ran.err.find("step "), ran.err.rfind("step ")) << ran.err;
@@ -413,7 +417,7 @@ TEST(RunCommand, StopsAtALossThatIsNoNumber) {
   EXPECT_EQ(text.find("\"loss\": "), text.rfind("\"loss\": "));  // of the step that was done
 }
 
-// By a link: a device would be lost where this fails.
+// The test uses a link, so that a failure would not replace the real device file.
 TEST(RunCommand, SaysThatTheDiskIsFullInTheEnd) {
   const fs::path full = scratch_folder() / "full.json";
   fs::remove(full);
@@ -427,7 +431,7 @@ TEST(RunCommand, SaysThatTheDiskIsFullInTheEnd) {
   }
 }
 
-// Before the first step: so many would take days.
+// The error comes before the first step; so many steps would take days.
 TEST(RunCommand, SaysWhatCannotBeWrittenBeforeItBegins) {
   const fs::path file = scratch_folder() / "none" / "out.json";
   for (const std::string& option :
@@ -446,7 +450,7 @@ TEST(RunCommand, SaysWhatCannotBeWrittenBeforeItBegins) {
   EXPECT_NE(ran.err.find("out.json: cannot be written: "), std::string::npos) << ran.err;
 }
 
-// A file may not grow: what a full disk is to a writer.
+// A limit on the size of files acts on a writer like a full disk.
 TEST(RunCommand, SaysThatTheDiskIsFullBeforeARankBegins) {
   const auto ran =
       run_trainyard(fmt::format("run {}", tiny_scenario("", 1)), "trap '' XFSZ; ulimit -f 1;");
@@ -455,7 +459,8 @@ TEST(RunCommand, SaysThatTheDiskIsFullBeforeARankBegins) {
   EXPECT_NE(ran.err.find("cannot be written"), std::string::npos) << ran.err;
 }
 
-// Address space stands for memory; sanitizers want more of it than there is memory.
+// A limit on address space stands for a lack of memory. Sanitizers need more address space than
+// that.
 TEST(RunCommand, SaysThatTheHostHasNoMemoryLeft) {
   if (kSanitized) GTEST_SKIP() << "under a sanitizer";
   const std::string scenario = tiny_scenario("", 1, R"(, "hidden_size": 262144)");
@@ -493,7 +498,7 @@ TEST(RunCommand, ScalesAPlanDownToTheRanksThatThereAre) {
   EXPECT_NE(ran.out.find("tiny, scaled down to 2 ranks"), std::string::npos) << ran.out;
 }
 
-// Six replicas are no whole number of groups; one stage has no chunks to interleave.
+// Six replicas do not form whole groups of four, and one stage has no chunks to interleave.
 TEST(RunCommand, ScalesDownWhatItsScheduleOrItsGroupsHaveNoPlaceFor) {
   for (const auto& [plan, devices, ranks, change] :
        {std::tuple{R"("data_parallel": 8, "zero_stage": 3, "sharding_group": 4)", 8, 6,
@@ -516,7 +521,7 @@ TEST(RunCommand, RunsOneRankOfManyAlone) {
   EXPECT_NE(ran.out.find("all-reduce"), std::string::npos) << ran.out;
 }
 
-// A smaller run has no more ranks either.
+// More ranks would not be used by a smaller run either.
 TEST(RunCommand, AdvisesASmallerRunOnlyOfFewerRanks) {
   const auto refusal = [](int ranks) {
     const Ran ran = run_trainyard(
@@ -542,7 +547,8 @@ TEST(RunCommand, RefusesARankThatTheSmallerPlanDoesNotHave) {
 
 // ---- Measured for a device ----------------------------------------------------------------------
 
-// The node names the device beside it, the stack is the executor's own; a scenario names both.
+// The node's document names the device beside it, and the stack is the executor's own. A scenario
+// can name both.
 TEST(CalibrateCommand, WritesANodeAndAStackThatAScenarioCanNameAtOnce) {
   const fs::path device = scratch_folder() / "machine.json";
   const Ran ran =
@@ -563,15 +569,15 @@ TEST(CalibrateCommand, WritesANodeAndAStackThatAScenarioCanNameAtOnce) {
   EXPECT_NE(priced.out.find("step"), std::string::npos) << priced.out;
 }
 
-// One rank: no second one to speak to, and every point with its interval.
+// One rank has no second one to communicate with. Every point is listed with its interval.
 TEST(CalibrateCommand, ListsEveryPointWithItsInterval) {
   const fs::path device = scratch_folder() / "alone.json";
   const Ran ran = run_trainyard(fmt::format(
       "calibrate --backend cpu --ranks 1 --time-limit 1 --format csv -o {}", device.string()));
   EXPECT_EQ(ran.status, 0) << ran.err;
   const std::vector<std::string> lines = lines_of(ran.out);
-  // A head and what is measured however little time there is (HostMeasurement, below a fit's
-  // least); and what the steps add, which is of as many networks as there is time for.
+  // A header, and the rows that are measured however short the time is (HostMeasurement, below a
+  // fit's minimum). The steps add rows for as many networks as there is time for.
   ASSERT_GT(lines.size(), 1U + 1 + 60 + 120 + 12);
   EXPECT_EQ(lines.front(), "operations,what,median_s,low_s,high_s,runs,outliers,fitted_s");
   EXPECT_EQ(ran.out.find("all-reduce"), std::string::npos);

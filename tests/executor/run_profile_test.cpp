@@ -1,5 +1,5 @@
-// What a run measured, as its user has it: the trace and the profile of real runs, each held to the
-// other.
+// What a run measured, as its user sees it: the trace and the profile of real runs, compared with
+// each other.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// As many operations measured as predicted, one process after the other.
+// The trace has as many measured operations as predicted ones, one process after the other.
 TEST(RunProfile, WritesATraceOfPredictedBesideMeasured) {
   const fs::path trace = scratch_folder() / "trace.json";
   const auto ran =
@@ -33,8 +33,8 @@ TEST(RunProfile, WritesATraceOfPredictedBesideMeasured) {
   EXPECT_NE(text.find("optimizer step"), std::string::npos);
 }
 
-// Spans of one track, by start: whether one ends inside the next one. Times went through doubles of
-// microseconds.
+// Whether the spans of one track, ordered by start, nest, so that none ends inside the next. Times
+// were doubles of microseconds in between.
 bool nests(const SavedTrace& trace, const SavedTrack& track) {
   constexpr Picoseconds kRounding{1000};
   std::vector<Picoseconds> open;  // ends
@@ -47,8 +47,8 @@ bool nests(const SavedTrace& trace, const SavedTrack& track) {
   return true;
 }
 
-// Viewers drop one of two spans of a track that overlap and do not nest. Between chunks messages of
-// either way lie over each other, and the gradients of norms are reduced beside gathers.
+// Viewers drop one of two spans of a track that overlap without nesting. Between chunks, messages
+// of both directions overlap, and the gradients of norms are reduced beside gathers.
 TEST(RunProfile, TracesNoSpansOfOneTrackThatOverlap) {
   for (const auto& [plan, ranks] :
        {std::pair{R"("pipeline_parallel": 2, "virtual_stages": 2)", 2},
@@ -76,7 +76,7 @@ double most_of(const SavedTrace& trace, const std::string& process, const std::s
   return most;
 }
 
-// "a b  1.5  –": cells stand two blanks apart.
+// Splits a line such as "a b  1.5  –" into cells, which two blanks separate.
 std::vector<std::string> cells_of(const std::string& line) {
   std::vector<std::string> cells;
   for (std::size_t at = 0; at < line.size();) {
@@ -94,7 +94,7 @@ double number_in(const std::string& cell) {
   return number;
 }
 
-// The sums of the profile that was written beside it, of two stages half each.
+// The printed sums are those of the profile that was written, half of each of two stages.
 TEST(RunProfile, AddsUpTheClassesOfOperationsWhereItIsRead) {
   constexpr double kPrinted = 0.0006;  // ms; half of the last digit
   const fs::path file = scratch_folder() / "p.json";
@@ -135,7 +135,8 @@ TEST(RunProfile, AddsUpTheClassesOfOperationsWhereItIsRead) {
   EXPECT_TRUE(std::ranges::is_sorted(differences, std::greater<>()));
 }
 
-// A rank that runs alone has measured its own stage; of others there is nothing to compare.
+// A rank that runs alone has measured its own stage only, so for others there is nothing to
+// compare.
 TEST(RunProfile, HasNoOperationsOfStagesThatWereNotRun) {
   const fs::path file = scratch_folder() / "p.json";
   const Ran ran =
@@ -148,7 +149,7 @@ TEST(RunProfile, HasNoOperationsOfStagesThatWereNotRun) {
   for (const ProfiledOperation& of : profile->operations) EXPECT_EQ(of.stage, 1) << of.operation;
 }
 
-// Its peers never sent anything: loss, gradient norm and MFU mean nothing, and are not said.
+// Its peers never sent anything, so loss, gradient norm and MFU mean nothing and are not printed.
 TEST(RunProfile, OfARankAloneHasTimesAndNoNumbers) {
   const fs::path file = scratch_folder() / "p.json";
   const Ran ran = run_trainyard(fmt::format(
@@ -158,7 +159,7 @@ TEST(RunProfile, OfARankAloneHasTimesAndNoNumbers) {
   EXPECT_NE(ran.out.find("tiny, rank 3 alone"), std::string::npos) << ran.out;
   EXPECT_NE(ran.out.find(" predicted ("), std::string::npos) << ran.out;
   const std::string text = read_text(file);
-  // Below are names of operations, that of the loss among them.
+  // The names of operations follow below, and one of them contains "loss".
   const std::string steps = ran.out.substr(0, ran.out.find("by classes of operations"));
   EXPECT_LT(steps.size(), ran.out.size());
   for (const char* meaningless : {"loss", "gradient norm", "MFU", "nan"}) {
@@ -178,7 +179,7 @@ TEST(RunProfile, OfARankAloneHasTimesAndNoNumbers) {
   EXPECT_FALSE(profile->steps.back().loss || profile->steps.back().gradient_norm);
 }
 
-// What is predicted is the rank alone too: without the bubble of the pipeline.
+// The prediction also is for the rank alone, without the bubble of the pipeline.
 TEST(RunProfile, PredictsOfARankAloneWhatDoesNotWaitForOthers) {
   const auto predicted = [](const char* how) {
     const fs::path file = scratch_folder() / "p.json";
@@ -197,7 +198,7 @@ TEST(RunProfile, PredictsOfARankAloneWhatDoesNotWaitForOthers) {
   }
 }
 
-// The scenario and this make the run again.
+// The scenario together with these options repeats the run.
 TEST(RunProfile, SaysWhatTheRunWasToldBesideTheScenario) {
   const fs::path tokens = write_scratch("tokens.bin", std::string("\5\0\7\0", 4));
   const fs::path profile = scratch_folder() / "p.json";
@@ -221,7 +222,7 @@ TEST(RunProfile, SaysWhatTheRunWasToldBesideTheScenario) {
   EXPECT_EQ(told->plan->schedule, "1f1b");
 }
 
-// Of zb-v the update does not wait for the norm that a gradient is clipped by; of 1F1B it does.
+// Under zb-v the update does not wait for the norm that clips the gradient; under 1F1B it does.
 TEST(RunProfile, SaysWhereThePlanClipsNoGradient) {
   const char* without_barrier = R"("pipeline_parallel": 2, "schedule": "zb-v", "virtual_stages": 2,
                                    "optimizer_barrier": false)";
@@ -243,8 +244,8 @@ TEST(RunProfile, SaysWhereThePlanClipsNoGradient) {
   }
 }
 
-// The most of the counter is what the backend itself has counted; and ranks that talk to each other
-// have a link load.
+// The counter's maximum is what the backend itself counted, and ranks that communicate have a link
+// load.
 TEST(RunProfile, TracesTheMemoryThatEachRankHolds) {
   const fs::path trace = scratch_folder() / "trace.json", profile = scratch_folder() / "p.json";
   const Ran ran = run_trainyard(fmt::format("run {} --steps 2 --trace {} -o {}",
@@ -264,7 +265,8 @@ TEST(RunProfile, TracesTheMemoryThatEachRankHolds) {
   }
 }
 
-// The trace has the last step's operations one by one: what they leave of the step is the share.
+// The trace has the operations of the last step one by one. What they leave of the step is the
+// share in between.
 TEST(RunProfile, SaysWhatLiesBetweenItsOperations) {
   const fs::path trace = scratch_folder() / "trace.json", profile = scratch_folder() / "p.json";
   const Ran ran = run_trainyard(fmt::format(
@@ -298,7 +300,7 @@ TEST(RunProfile, SaysWhatLiesBetweenItsOperations) {
       << ran.out;
 }
 
-// Gaps of each track of the trace, which is read back on its own, beside those of the profile.
+// The gaps of each track, computed from the trace that is read back, must be those of the profile.
 TEST(RunProfile, SaysWhatLiesBetweenTheOperationsOfEachStream) {
   const fs::path trace = scratch_folder() / "trace.json", profile = scratch_folder() / "p.json";
   const Ran ran =
@@ -311,8 +313,8 @@ TEST(RunProfile, SaysWhatLiesBetweenTheOperationsOfEachStream) {
   const auto measured = read_profile(profile);
   ASSERT_TRUE(saved && measured);
   ASSERT_EQ(measured->ranks.size(), 4u);
-  // By rank and stream: one that the simulation plays side by side has several tracks, named after
-  // it.
+  // Tasks by rank and stream. A stream that the simulation plays side by side has several tracks,
+  // named after it.
   std::map<std::pair<const ProfiledRank*, std::string>, std::vector<TaskTimes>> streams;
   for (const SavedTrack& track : saved->tracks) {
     const auto rank = std::ranges::find_if(measured->ranks, [&](const ProfiledRank& of) {
@@ -327,7 +329,7 @@ TEST(RunProfile, SaysWhatLiesBetweenTheOperationsOfEachStream) {
     const auto stream = std::ranges::find(rank->streams, name, &ProfiledStream::stream);
     ASSERT_NE(stream, rank->streams.end()) << name;
     std::ranges::sort(times, {}, &TaskTimes::start);
-    // One thread runs one operation after the other: nothing overlaps.
+    // One thread runs one operation after another, so nothing overlaps.
     double all = 0, longest = 0, until = -1;
     for (const TaskTimes& span : times) {
       const double begin = to_seconds(span.start).value();
@@ -338,7 +340,7 @@ TEST(RunProfile, SaysWhatLiesBetweenTheOperationsOfEachStream) {
     }
     const double step = measured->steps.back().time.value();
     EXPECT_NEAR(stream->longest_gap.value(), longest, 1e-8) << rank->rank << name;
-    // The step of the slowest rank is not shorter than this one's.
+    // The step of the slowest rank is at least as long as this rank's.
     EXPECT_GE(stream->between, all / step - 1e-3) << rank->rank << name;
     EXPECT_LE(stream->communicating, stream->between);
     EXPECT_EQ(stream->after.empty(), longest == 0);

@@ -1,5 +1,5 @@
-// A smaller run of every plan on every number of ranks: legal, made of whole stages of the plan,
-// and refused only where a layer of one replica has more ranks than there are.
+// Scales every plan down to every number of ranks. The smaller plan is legal and made of whole
+// stages of the plan; it is refused only if a layer of one replica needs more ranks than there are.
 #include "executor/scale_down.h"
 
 #include <fmt/format.h>
@@ -66,7 +66,7 @@ std::vector<int> layers_of_stages(const Plan& plan, int layers) {
   return sums;
 }
 
-// Each stage of the smaller plan is one of the plan's, in their order.
+// Whether each stage of the smaller plan is one of the plan's stages, in their order.
 bool are_among(const std::vector<int>& some, const std::vector<int>& all) {
   auto at = all.begin();
   for (const int each : some) {
@@ -151,7 +151,8 @@ TEST(ScaleDown, DerivesAPlanForEveryNumberOfRanksThatHasALayer) {
         expect_faithful(of, *smaller, ranks);
         continue;
       }
-      // Two experts a token and one on a rank, or each cut in two: two ranks.
+      // A token needs two ranks if it passes two experts with one per rank, or experts that are cut
+      // in two.
       const int layer = of.plan.tensor_parallel * of.plan.context_parallel;
       const bool one_on_rank = of.job.model.experts == of.plan.expert_parallel;
       const int experts = of.plan.expert_tensor_parallel * (one_on_rank ? 2 : 1);
@@ -161,7 +162,7 @@ TEST(ScaleDown, DerivesAPlanForEveryNumberOfRanksThatHasALayer) {
   }
 }
 
-// As many stages as the schedule takes with as many micro-batches.
+// Takes as many stages as the schedule allows with the same number of micro-batches.
 TEST(ScaleDown, TakesTheMostStagesThatTheScheduleHas) {
   const Transformer network = with_layers(tiny_llama(false), 8);
   for (const auto& [request, stages, schedule] :
@@ -180,7 +181,8 @@ TEST(ScaleDown, TakesTheMostStagesThatTheScheduleHas) {
   }
 }
 
-// Six replicas cannot lie in groups of four; four can. Two cannot, and then the groups shrink.
+// Groups of four do not divide six replicas, but they divide four. For two replicas the groups
+// shrink.
 TEST(ScaleDown, KeepsShardingGroupsWhereItCan) {
   PlanRequest request;
   request.zero_stage = 3;
@@ -198,7 +200,7 @@ TEST(ScaleDown, KeepsShardingGroupsWhereItCan) {
   }
 }
 
-// A user's own order is for its stages alone.
+// A user's own pass list fits its own number of stages only.
 TEST(ScaleDown, ReplacesAnOrderOfPassesThatFewerStagesCannotHave) {
   PlanRequest request;
   request.pipeline_parallel = 3;
@@ -215,7 +217,8 @@ TEST(ScaleDown, ReplacesAnOrderOfPassesThatFewerStagesCannotHave) {
             smaller->changes.end());
 }
 
-// Of 3 dense layers and 9 with experts on four stages one is kept: one that has experts.
+// The network has 3 dense layers and 9 with experts on four stages. The one stage that is kept has
+// experts.
 TEST(ScaleDown, KeepsExpertsInTheOneStageThatIsLeft) {
   Transformer network = with_layers(tiny_moe(), 12);
   network.moe_every = 1;
@@ -233,8 +236,8 @@ std::vector<LayerKind> kinds_of(const Transformer& model, int first, int count) 
   return kinds;
 }
 
-// Twelve layers on four stages, experts in every second one: D M D, M D M, D M D, M D M. Of two
-// stages the second and the fourth are alike, and so are the first and the third.
+// Twelve layers on four stages, with experts (M) in every second one: D M D, M D M, D M D, M D M.
+// The first and third stage are alike, and so are the second and fourth.
 TEST(ScaleDown, KeepsTheKindsOfTheLayersOfAStage) {
   Transformer network = with_layers(tiny_moe(), 12);
   network.dense_layers = 0;
@@ -256,7 +259,7 @@ TEST(ScaleDown, KeepsTheKindsOfTheLayersOfAStage) {
   }
 }
 
-// Four stages of six layers, of which the last has no window.
+// Four stages of six layers; the last layer of each stage has no window.
 TEST(ScaleDown, KeepsTheWindowsOfTheLayersOfAStage) {
   Transformer network = with_layers(tiny_llama(false), 24);
   network.sliding_window = 4;
@@ -272,7 +275,7 @@ TEST(ScaleDown, KeepsTheWindowsOfTheLayersOfAStage) {
   }
 }
 
-// Four stages of six layers, of which those of the first attend in full: it stays beside others.
+// Four stages of six layers; those of the first attend in full. That stage stays beside others.
 TEST(ScaleDown, KeepsTheLeadingLayersOfFullAttentionWithTheirStage) {
   Transformer network = with_layers(tiny_llama(false), 24);
   network.sliding_window = 4;
@@ -289,7 +292,7 @@ TEST(ScaleDown, KeepsTheLeadingLayersOfFullAttentionWithTheirStage) {
   }
 }
 
-// D and M on two stages: M is kept, of which a network has experts in every layer.
+// D and M on two stages. M is kept, which is a network with experts in every layer.
 TEST(ScaleDown, NamesAnotherOrderOfKindsWhereItIsThatOfTheStage) {
   Transformer network = with_layers(tiny_moe(), 2);
   network.dense_layers = 0;
@@ -302,9 +305,9 @@ TEST(ScaleDown, NamesAnotherOrderOfKindsWhereItIsThatOfTheStage) {
   EXPECT_NE(std::ranges::find(smaller->changes, "moe_every 2 → 1"), smaller->changes.end());
 }
 
-// Two stages have D M D, D M D and M D M, M D M in their chunks. In a row no network has the
-// former, but D M D M D M, which differs in three; and no other stage of one rank can be named
-// better.
+// The chunks of two stages are D M D, D M D and M D M, M D M. No network has six layers in a row
+// like the first stage; D M D M D M differs in three of them. No other stage for one rank can be
+// described better.
 TEST(ScaleDown, SaysHowManyLayersAreOfAnotherKindWhereNoStageCanStay) {
   Transformer network = with_layers(tiny_moe(), 12);
   network.dense_layers = 0;
@@ -315,7 +318,8 @@ TEST(ScaleDown, SaysHowManyLayersAreOfAnotherKindWhereNoStageCanStay) {
   EXPECT_EQ(smaller->changes.front(), "3 of 6 layers of another kind than the plan's");
 }
 
-// Four experts on four ranks, two a token: on two ranks there are two, on one there is no place.
+// Four experts on four ranks, two per token: on two ranks there are two experts; on one rank there
+// is no room.
 TEST(ScaleDown, LeavesOutExpertsLast) {
   PlanRequest request;
   request.expert_parallel = 4;

@@ -1,5 +1,5 @@
-// Where weights start, against the definition written out: a hash of name, layer, row and column;
-// and what dropout keeps.
+// The initial weights, compared with their definition written out (a hash of name, layer, row and
+// column), and what dropout keeps.
 #include "executor/setting.h"
 
 #include <gtest/gtest.h>
@@ -56,7 +56,7 @@ TEST(WeightRow, OfATiedHeadIsTheEmbeddings) {
             WeightRow(setting, {"embedding table", -1, 3})[2]);
 }
 
-// Two columns share a word of the hash: its low half is the even one's.
+// Two columns share a word of the hash; its low half is that of the even column.
 TEST(Dropout, KeepsWhatTheHashOfItsPlaceDraws) {
   const std::uint64_t row = mixed(mixed(mixed(42 + 1 + 3) + 6) + 8);
   for (const std::int64_t column : {0, 1, 6, 7, 4095}) {
@@ -69,7 +69,7 @@ TEST(Dropout, KeepsWhatTheHashOfItsPlaceDraws) {
   }
 }
 
-// Shares within five standard deviations of those of numbers that are drawn one by one.
+// The shares are within five standard deviations of those of independent draws.
 TEST(Dropout, KeepsEachNumberWhateverBecomesOfOthers) {
   constexpr int kRows = 1000, kColumns = 128;
   constexpr double kRate = 0.1;
@@ -93,7 +93,7 @@ TEST(Dropout, KeepsEachNumberWhateverBecomesOfOthers) {
   }
 }
 
-// Where a GPU would have to keep something elsewhere.
+// Settings for which a GPU would have to keep something elsewhere.
 TEST(NotExecuted, NamesWhatTheCudaBackendHasNot) {
   Setting setting;
   setting.plan.offload.gradients = OffloadTarget::nvme;

@@ -1,4 +1,4 @@
-// Folders that are there as long as their owner.
+// Temporary folders that exist as long as their owner.
 #include "executor/host/temporary_folder.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ TEST(TemporaryFolder, GoesWithEverythingInItWhenItsOwnerEnds) {
   EXPECT_FALSE(fs::exists(path));
 }
 
-// Ranks of two containers have the same process number and may share a disk.
+// Ranks in two containers may have the same process number and share a disk.
 TEST(TemporaryFolder, HasANameOfItsOwn) {
   const auto one = TemporaryFolder::make("test", testing::TempDir());
   const auto other = TemporaryFolder::make("test", testing::TempDir());

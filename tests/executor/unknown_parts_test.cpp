@@ -1,5 +1,5 @@
-// What a rank does not know of a tensor that is cut among ranks: none of its numbers where that is
-// to be found out, untouched where times count.
+// The part of a tensor that another rank holds is set to not-a-number where a test looks for
+// misuse, and left untouched where times count.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -15,7 +15,7 @@ Tensor<float> numbers_from(float first) {
   return of;
 }
 
-// The second rank of two knows the second half.
+// The second of two ranks knows the second half.
 void expect_known(const Tensor<float>& whole, bool marks, float first, float before) {
   for (Eigen::Index i = 0; i < 4; ++i) {
     const float number = whole.data()[i];
@@ -37,7 +37,7 @@ TEST(UnknownParts, OfScatteredGradientsAreNoneWhereTheyAreMarked) {
     Tensor<float> whole = numbers_from(1);
     const Exchange exchange{operation, *transport, 2, 1, marks};
     ASSERT_TRUE(take_part(exchange, {.in_place = {&whole}}));
-    // Alone a rank receives copies of what it has: its peer's part in the place of its own.
+    // A rank alone receives copies of its own part in place of its peer's.
     expect_known(whole, marks, 1, 1);
   }
 }

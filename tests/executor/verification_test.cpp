@@ -1,5 +1,5 @@
-// The comparison with the unsharded network finds what it is for: one wrong number, one that is
-// none.
+// The comparison with the unsharded network finds what it must find: a single wrong number, and one
+// that is not-a-number.
 #include "executor/verification.h"
 
 #include <gtest/gtest.h>
@@ -81,7 +81,7 @@ TEST_F(Verification, FindsANumberThatNobodyKnows) {
   EXPECT_EQ(differing(), 1);
 }
 
-// One of two replicas is right, the other is not.
+// One of two replicas is right and the other is not.
 TEST_F(Verification, FindsANumberThatIsNoneOnOneRankOfTwo) {
   gradients_.push_back(gradients_.back());
   EXPECT_EQ(differing(), 0);
@@ -89,7 +89,7 @@ TEST_F(Verification, FindsANumberThatIsNoneOnOneRankOfTwo) {
   EXPECT_EQ(differing(), 1);
 }
 
-// Each of two ranks has one part, and anything in the other's place.
+// Each of two ranks has one part, and arbitrary numbers in place of the other.
 TEST_F(Verification, LeavesOutWhatThePlanLeavesToOthers) {
   HeldTensor& first = gradients_.back();
   HeldTensor second = first;
@@ -105,7 +105,7 @@ TEST_F(Verification, FindsATensorThatIsMissing) {
   EXPECT_EQ(differing(), 1);
 }
 
-// A supervisor takes who says nothing for one that hangs.
+// The supervisor takes a rank that reports nothing for one that hangs.
 TEST_F(Verification, TellsOfEveryTensorThatIsFilledReadOrCompared) {
   Beats filled, read, compared;
   RankExecutor executor(setting_, program_, *layout_, 0, *backend_, filled);

@@ -1,5 +1,5 @@
-// What samples made by hand are fitted to: a device's link and memory, a stack, links of a node;
-// and what repeated times say.
+// Fits of samples made by hand: a device's link and memory, a stack, the links of a node. Also the
+// statistics of repeated times.
 #include "executor/measure/calibration.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace trainyard {
 namespace {
 
-// 1 TFLOP/s and a microsecond for each call; copies at 1 TB/s.
+// Samples of a device with 1 TFLOP/s, a microsecond per call, and copies at 1 TB/s.
 HostSamples plain_samples() {
   HostSamples samples;
   samples.copy = BytesPerSecond(1e12);
@@ -58,7 +58,7 @@ TEST(CalibratedDevice, HasACopyAsItsLinkWhereNothingIsKnownOfIt) {
   EXPECT_EQ(link_of({.memory = Bytes(1e9)}), 1e12);
 }
 
-// A copy of 1 TB/s reads half of that and writes half.
+// A copy at 1 TB/s reads half of these bytes and writes half.
 TEST(CalibratedDevice, ReachesTheHostsMemoryByItsLinkOrByACopy) {
   const auto apart = fitted_device(plain_samples(), {}, {.host = BytesPerSecond(25e9)});
   const auto inside = fitted_device(plain_samples(), {}, {});
@@ -67,7 +67,8 @@ TEST(CalibratedDevice, ReachesTheHostsMemoryByItsLinkOrByACopy) {
   EXPECT_EQ(inside->host_bandwidth.value(), 0.5e12);
 }
 
-// What was measured in bursts stays what it was; what training gets of it is a figure of its own.
+// The rates measured in bursts stay; the share that training attains over seconds is a separate
+// figure.
 TEST(CalibratedDevice, KeepsThePaceOfSecondsApartFromThatOfBursts) {
   HostSamples slower = plain_samples();
   slower.sustained_clock = 0.9;
@@ -105,8 +106,8 @@ TEST(CalibratedDevice, HasTheSlowdownThatWasMeasuredOfIt) {
   EXPECT_EQ(alone->overlap_slowdown, std::nullopt);
 }
 
-// Memory at 0.5 TB/s in a step, norms and the like at 0.25 TB/s, so that they count twice. Logits
-// at 0.1 ns forward: 1e-10 · 5e11 = 50 bytes; backward twice as many.
+// In a step, memory runs at 0.5 TB/s, but norms and similar kernels at 0.25 TB/s, so they count
+// twice. Logits take 0.1 ns forward: 1e-10 · 5e11 = 50 bytes; backward twice as many.
 HostSamples samples_of_steps() {
   HostSamples samples = plain_samples();
   StepSamples& steps = samples.steps;
@@ -133,7 +134,7 @@ TEST(CalibratedStack, GivesBackTheStepsItWasFittedTo) {
   EXPECT_FALSE(stack.overlap.data_parallel);
 }
 
-// A tenth of a step between its operations makes each of them a tenth longer.
+// If a tenth of a step lies between its operations, each operation is a tenth longer.
 TEST(CalibratedStack, SharesOutTheTimeBetweenOperations) {
   HostSamples samples = samples_of_steps();
   samples.steps.between = 0.1;
@@ -197,8 +198,8 @@ TEST(CalibratedLinks, AreTheDevicesWhereNoMessageWasMeasured) {
 
 // ---- Repeated times -----------------------------------------------------------------------
 
-// Median 10; the distances from it are 1, 1, 0, 1, 1, 0, 990: their median is 1, so that what is
-// more than 3 · 1.4826 away is left out.
+// The median is 10, and the distances from it are 1, 1, 0, 1, 1, 0, 990, with median 1. So what is
+// more than 3 · 1.4826 away is an outlier.
 TEST(RepeatedTimes, LeaveOutWhatIsFarFromTheirMedian) {
   const Timing timing = timing_of({9, 11, 10, 9, 11, 10, 1000});
   EXPECT_EQ(timing.outliers, 1);
@@ -226,8 +227,8 @@ TEST(RepeatedTimes, EndWhenTheyAreCertainAndWhenTheBudgetIsSpent) {
   EXPECT_EQ(repeated_timing(unsteady, Seconds(1e9)).runs, 200);
 }
 
-// Without any time what the fits ask for is measured and no more: 60 rows of a dtype (fit_gemm), 20
-// of each of three head dimensions (fit_attention), forward and backward; a copy and 6·2 sums.
+// Without any time, only what the fits need is measured: 60 rows of a dtype (fit_gemm); 20 for each
+// of three head dimensions (fit_attention), forward and backward; a copy and 6·2 sums.
 TEST(HostMeasurement, WithoutTimeIsWhatTheFitsNeed) {
   double part = 0;
   const HostSamples samples =

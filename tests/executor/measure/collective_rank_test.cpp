@@ -1,4 +1,4 @@
-// What ranks have found of their collectives comes to the supervisor as it was written.
+// The supervisor reads what ranks measured of their collectives as they wrote it.
 #include "executor/measure/collective_rank.h"
 
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ TEST(CollectiveRank, ReadsNothingWhereNothingWasWritten) {
   EXPECT_TRUE(written_samples(*board).collectives.empty());
 }
 
-// A board of one operation has less room than a collective takes.
+// A board for one operation has less room than the samples of a collective need.
 TEST(CollectiveRank, WritesNothingThatTheBoardHasNoRoomFor) {
   auto board = Board::create(testing::TempDir(), 9, 1, 1000);
   ASSERT_TRUE(board);

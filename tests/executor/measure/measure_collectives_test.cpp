@@ -1,5 +1,5 @@
-// What of an exchange's time is measured, and what arithmetic and an exchange throw while they are
-// measured beside each other, on two threads of one rank: it reaches whoever measures.
+// Which part of an exchange's time is measured. Also: what arithmetic or an exchange throws, while
+// both are measured on two threads of one rank, reaches the caller.
 #include "executor/measure/measure_collectives.h"
 
 #include <gtest/gtest.h>
@@ -25,8 +25,8 @@ class ActingExchange final : public TimedExchange {
   const Act& act_;
 };
 
-// 10 us, after 40 us in which the first of several in a row is handed over to an idle device, and
-// the first of all half a second in which the ranks connect.
+// An exchange of 10 us. The first of several in a row takes 40 us more, to reach an idle device;
+// the very first takes half a second more, while the ranks connect.
 class LaterExchange final : public TimedExchange {
  public:
   Expected<double> time_of_one(int in_a_row) override {
@@ -52,7 +52,7 @@ class LoneGroup final : public CalibrationGroup {
   const Act& exchanges_;
 };
 
-// Of one rank, which has nothing but the two to measure.
+// Measures one rank with these two actions only.
 Expected<GroupSamples> measured(const Act& multiplies, const Act& exchanges) {
   const auto all = make_single_rank_transport();
   CalibrationParty party;
@@ -76,7 +76,7 @@ class LaterGroup final : public CalibrationGroup {
   std::unique_ptr<Transport> host_;
 };
 
-// A budget that connecting exceeds at once.
+// The time for connecting alone exceeds the budget.
 TEST(MeasuredCollectives, LeaveOutConnectingAndHandingOver) {
   Plan plan;
   plan.data_parallel = 2;
@@ -97,7 +97,7 @@ TEST(MeasuredCollectives, LeaveOutConnectingAndHandingOver) {
   }
 }
 
-// Every product takes 1 ms, beside an exchange and without: nothing is lost.
+// Every product takes 1 ms, with or without an exchange beside it, so nothing is lost.
 TEST(MeasuredBesideEachOther, LosesNothingWhereProductsTakeAsLong) {
   const auto samples = measured([] {}, [] {});
   ASSERT_TRUE(samples);
@@ -115,7 +115,7 @@ TEST(MeasuredBesideEachOther, IsBesideRanksThatAreConnected) {
   EXPECT_EQ(before_products, 1);
 }
 
-// The first of them runs alone.
+// The first exchange runs alone.
 TEST(MeasuredBesideEachOther, ThrowsWhatTheExchangeThrows) {
   std::atomic<int> exchanges = 0;
   const auto exchange = [&] {

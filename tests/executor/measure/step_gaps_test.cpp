@@ -1,4 +1,4 @@
-// Gaps of timelines made by hand; the sums beside them are by hand too.
+// Gaps in timelines made by hand, with the sums computed by hand.
 #include "executor/measure/step_gaps.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ void expect_gap(const StepGap& gap, double time, int after, int before) {
 }
 
 TEST(StepGaps, OfOneStreamAreWhatItsOperationsLeave) {
-  // 0-2, 3-4, 4-6, 10-11: 1 s and 4 s are left.
+  // Work in 0-2, 3-4, 4-6, 10-11 leaves gaps of 1 s and 4 s.
   const StepGaps gaps = gaps_of({timed(kCompute, 0, 2), timed(kCompute, 3, 4),
                                  timed(kCompute, 4, 6), timed(kCompute, 10, 11)});
   EXPECT_DOUBLE_EQ(gaps.all.value(), 5);
@@ -57,9 +57,9 @@ TEST(StepGaps, TellCommunicationOfOtherStreamsFromNothing) {
   EXPECT_DOUBLE_EQ(gaps.streams[2].all.value(), 0);
 }
 
-// Two messages in the same gap overlap and count once: 2-5 and 4-6 of the gap 1-8 are 4 s, the last
-// operation that ended is the one named, and a copy is no communication. Pipeline's operations are
-// of several peers and overlap; none of its time is a gap.
+// Two messages in the same gap overlap and count once: 2-5 and 4-6 of the gap 1-8 are 4 s. The gap
+// names the operation that ended last before it. A copy is not communication. The pipeline's
+// operations have several peers and overlap, so none of its time is a gap.
 TEST(StepGaps, CountTimesOnceWhereOperationsOverlap) {
   const StepGaps gaps =
       gaps_of({timed(kCompute, 0, 1), timed(kPipeline, 2, 5), timed(kPipeline, 4, 6),
@@ -74,8 +74,8 @@ TEST(StepGaps, CountTimesOnceWhereOperationsOverlap) {
   expect_gap(gaps.longest, 1, 0, 1);
 }
 
-// An operation inside a longer one that is listed before it ends nothing; those out of order are
-// taken by their begins.
+// An operation that lies inside a longer one, listed before it, ends nothing. Operations are
+// ordered by their begin, not by the list.
 TEST(StepGaps, FollowTimeAndNotTheList) {
   const StepGaps gaps =
       gaps_of({timed(kCompute, 6, 7), timed(kCompute, 0, 4), timed(kCompute, 1, 2)});

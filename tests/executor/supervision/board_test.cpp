@@ -1,5 +1,5 @@
-// What a rank publishes is read by another process, and a full disk is an answer when the board is
-// made.
+// Another process reads what a rank publishes. If the disk is full, making the board fails with a
+// message.
 #include "executor/supervision/board.h"
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ TEST(Board, IsNotMadeOfFewerBytesThanItsHead) {
       << board.error().message;
 }
 
-// A file may not grow: what a full disk is to a writer.
+// A limit on the size of files acts on a writer like a full disk.
 TEST(Board, CannotBeMadeOnAFullDisk) {
   rlimit before{};
   getrlimit(RLIMIT_FSIZE, &before);
@@ -53,7 +53,7 @@ TEST(Board, CannotBeMadeOnAFullDisk) {
   EXPECT_NE(board.error().message.find("cannot be written"), std::string::npos);
 }
 
-// Of the operating system: the file is there, its place in this process is not.
+// The operating system has no memory: the file exists, but cannot be mapped into this process.
 TEST(Board, SaysThatThereIsNoMemoryForIt) {
   constexpr rlim_t kMargin = rlim_t{4} << 20;  // for all else
   std::ifstream statistics("/proc/self/statm");

@@ -1,4 +1,4 @@
-// Which operation a device hangs in: what is before it on its lane is done, and it has begun.
+// The operation in which a device hangs: all before it on its lane are done, and it has begun.
 #include "executor/supervision/device_progress.h"
 
 #include <gtest/gtest.h>
@@ -13,13 +13,13 @@ namespace {
 const Lane kComputeLane{};
 const Lane kCommunicationLane{.stream = ProgramStream::data_parallel};
 
-// Of a device whose events are reached when the test says so.
+// The progress of a device whose events are reached when the test says so.
 struct FakeDevice {
   std::set<Backend::Event> events;
   DeviceProgress progress{[this](Backend::Event event) { return events.count(event) > 0; }};
   Backend::Event next = 0;
 
-  // Begin 2n, end 2n + 1.
+  // The n-th operation has the events 2n for its begin and 2n + 1 for its end.
   void hands_over(const Lane& lane) {
     progress.begins(lane, next++);
     progress.ends(lane, next++);
@@ -35,7 +35,7 @@ TEST(DeviceProgress, IsNowhereBeforeAnythingHasBegun) {
   EXPECT_TRUE(device.progress.look().under_way.empty());
 }
 
-// Handed over: compute 0, a collective 1, compute 2 that waits for it, compute 3 after that.
+// Enqueued are compute 0, collective 1, compute 2 that waits for it, and compute 3 after that.
 TEST(DeviceProgress, IsAtTheCollectiveThatOthersWaitForAndNotAtTheLastOneHandedOver) {
   FakeDevice device;
   for (const Lane& lane : {kComputeLane, kCommunicationLane, kComputeLane, kComputeLane})
@@ -59,7 +59,7 @@ TEST(DeviceProgress, IsAtOneOperationOfEachLaneInTheirOrder) {
   EXPECT_EQ(device.progress.look().under_way, (Operations{0, 2}));
 }
 
-// Whoever meets the rank there asks which have begun; each is told once.
+// Ranks that take part in the operation ask which have begun; each is reported once.
 TEST(DeviceProgress, TellsWhatHasBegunInWhichStep) {
   FakeDevice device;
   device.progress.begin_step();
@@ -73,7 +73,7 @@ TEST(DeviceProgress, TellsWhatHasBegunInWhichStep) {
   EXPECT_EQ(device.progress.look().steps, 2);
 }
 
-// The host is in a call of an operation that it has not handed over in full.
+// The host is still in the call that enqueues this operation.
 TEST(DeviceProgress, IsAtWhatIsStillHandedOver) {
   FakeDevice device;
   device.hands_over(kComputeLane);
@@ -114,8 +114,8 @@ TEST(Whereabouts, NamesWhatADeviceIsAtInsteadOfWhatWasHandedOverLast) {
   EXPECT_EQ(operations_at(head), (Operations{4, 6}));
 }
 
-// A device's rank is in what its streams are in, whatever call the host is in; without a device, or
-// where it has nothing under way, it is the host that computes or waits.
+// A rank with a device is in the operations of its streams, whatever call the host is in. Without a
+// device, or with nothing under way, the host decides whether it computes or waits.
 TEST(Whereabouts, KnowsWhetherARankComputes) {
   BoardHead head;
   EXPECT_TRUE(computes(head));

@@ -1,5 +1,5 @@
-// Who is named when a run stands still: boards written by hand for programs of small plans. Which
-// operations meet is read off the lists by their kind, peer and turn.
+// Which ranks are named when a run stands still, from boards written by hand for programs of small
+// plans. Operations that meet are found in the lists by their kind, peer and turn.
 #include "executor/supervision/diagnosis.h"
 
 #include <fmt/format.h>
@@ -37,7 +37,7 @@ class StandingRun {
   Board& board(int rank) { return *boards_[static_cast<std::size_t>(rank)]; }
   BoardHead& head(int rank) { return board(rank).head(); }
 
-  // The n-th operation of a rank's list that is of a kind and a phase.
+  // The number of the n-th operation of this kind and phase in a rank's list.
   std::int64_t nth(int rank, OperationKind kind, int n, Phase phase = Phase::forward) const {
     std::int64_t number = 0;
     for (const IssuedOperation issued : operations_of(program_, layout_.coordinates(rank).stage)) {
@@ -50,7 +50,7 @@ class StandingRun {
     return 0;
   }
 
-  // A host at an operation of step 3, computing unless it is in a call.
+  // Puts a rank's host at an operation of step 3; it computes unless it is in a call.
   void put(int rank, std::int64_t operation, RankCall call = RankCall::none) {
     head(rank).steps_done = 3;
     head(rank).operation = operation;
@@ -60,7 +60,7 @@ class StandingRun {
     }
   }
   void put_at_end(int rank, RankCall call) { put(rank, head(rank).operations, call); }
-  // A device at operations; those before `begun` have begun.
+  // Puts a rank's device at the operations `at`, the only ones that have begun in this step.
   void put_device(int rank, const std::vector<std::int64_t>& at, bool computes) {
     put(rank, head(rank).operations - 1);
     for (std::int64_t i = 0; i < head(rank).operations; ++i) board(rank).begun()[i] = 3;
@@ -100,7 +100,7 @@ PlanRequest tensor_request(int tensor, int data) {
   return request;
 }
 
-// Each waits for a message that the other sends later: what a wrong order of passes would do.
+// Each rank waits for a message that the other sends later, as a wrong order of passes would cause.
 TEST(Standstill, NamesAllWhereEachWaitsForTheOther) {
   StandingRun run(stages_request(2));
   run.put(0, run.nth(0, OperationKind::receive, 0, Phase::input_gradient), RankCall::receive);
@@ -113,7 +113,8 @@ TEST(Standstill, NamesAllWhereEachWaitsForTheOther) {
   EXPECT_NE(run.sentence().find("; rank 1 on"), std::string::npos);
 }
 
-// The last stage is in a receive early in its list; the first is far down its own and computes.
+// The last stage is in a receive early in its list. The first stage is far down its own list and
+// computes.
 TEST(Standstill, IsOfTheStageThatComputesHoweverFarDownItsListItIs) {
   StandingRun run(stages_request(2));
   run.put(0, run.nth(0, OperationKind::linear, 3));
@@ -122,7 +123,7 @@ TEST(Standstill, IsOfTheStageThatComputesHoweverFarDownItsListItIs) {
   EXPECT_EQ(run.culprits().waiting, Ranks{1});
 }
 
-// 1F1B on four stages: each waits for the one before it, and stage 1 has not sent its second
+// 1F1B on four stages. Each stage waits for the one before it, and stage 1 has not sent its second
 // message. Stage 0 waits for a gradient that stage 1 cannot have yet.
 TEST(Standstill, IsFollowedFromStageToStage) {
   StandingRun run(stages_request(4));
@@ -134,8 +135,8 @@ TEST(Standstill, IsFollowedFromStageToStage) {
   EXPECT_EQ(run.culprits().waiting, (Ranks{0, 2}));
 }
 
-// Both are in a receive. The message of stage 1 was sent, so that stage 0 waits for stage 1; unless
-// it is stage 0, which has to move the message, that is stopped.
+// Both stages are in a receive. The message for stage 1 was sent, so stage 1 is to blame, and stage
+// 0 waits for it; unless stage 0, which must move the message, is stopped.
 TEST(Standstill, IsOfTheReceiverWhoseMessageWasSentUnlessItsSenderIsStopped) {
   StandingRun run(stages_request(2));
   run.put(0, run.nth(0, OperationKind::receive, 0, Phase::input_gradient), RankCall::receive);
@@ -146,8 +147,9 @@ TEST(Standstill, IsOfTheReceiverWhoseMessageWasSentUnlessItsSenderIsStopped) {
   EXPECT_EQ(run.culprits(0).waiting, Ranks{1});
 }
 
-// Ranks 0 and 1, 2 and 3 are tensor groups. 0 has come to the next collective, 1 is in the one
-// before with nobody missing; 2 and 3 wait for the sum over data with both.
+// Ranks 0 and 1, and ranks 2 and 3, are tensor groups. Rank 0 has come to the next collective; rank
+// 1 is still in the previous one, where nobody is missing. Ranks 2 and 3 wait for both in the sum
+// over data.
 TEST(Standstill, IsOfWhoIsBehindInACollectiveThatOthersHaveLeft) {
   StandingRun run(tensor_request(2, 2));
   const std::int64_t first = run.nth(0, OperationKind::reduce_scatter, 0);
@@ -171,11 +173,11 @@ TEST(Standstill, IsATieWhereAllAreInTheSameCollectiveUnlessOneIsStopped) {
   EXPECT_EQ(run.culprits(1).ranks, Ranks{1});
   EXPECT_FALSE(run.culprits(1).is_tie);
   EXPECT_EQ(run.culprits(1).waiting, (Ranks{0, 2, 3}));
-  // Stopped, but others are waited for first.
+  // Rank 3 is stopped, but the others are waited for first.
   EXPECT_EQ(run.culprits(3).ranks, (Ranks{0, 1}));
 }
 
-// Rank 2 is a step behind, in the same operation.
+// Rank 2 is in the same operation as the others, but a step behind.
 TEST(Standstill, CountsSteps) {
   StandingRun run(tensor_request(4, 1));
   const std::int64_t where = run.nth(0, OperationKind::all_gather, 0);
@@ -188,8 +190,8 @@ TEST(Standstill, CountsSteps) {
   EXPECT_EQ(run.culprits().waiting, (Ranks{0, 1, 3}));
 }
 
-// Devices, whose hosts have handed over all of the step. Stage 0 waits for a gradient while it
-// sends its second message, for which stage 1 has not come: that computes.
+// Ranks with devices, whose hosts have enqueued the whole step. Stage 0 waits for a gradient while
+// it sends its second message, for which stage 1 has not come, because stage 1 computes.
 TEST(Standstill, LooksAtWhatDevicesAreInAndNotAtWhatWasHandedOver) {
   StandingRun run(stages_request(2));
   run.put_device(0,

@@ -1,5 +1,5 @@
-// Runs that end before their time: a rank is killed, told to end or stopped, or the user has had
-// enough. Real processes and real signals.
+// Runs that end early: a rank is killed, told to end or stopped, or the user interrupts. Uses real
+// processes and real signals.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-// Nobody is left, and what was measured is there.
+// Expects that no process is left and that the profile has what was measured.
 void expect_ended(Running& running, const std::vector<int>& processes, const fs::path& profile,
                   int status) {
   EXPECT_EQ(running.wait(), status) << running.error();
@@ -53,8 +53,8 @@ TEST(RunCommand, NamesARankThatIsToldToEnd) {
       << running.error();
 }
 
-// Ranks of several plans, each stopped at a moment of its own: whatever it was at, and whatever the
-// others wait in, the sentence is about it.
+// Ranks of several plans are stopped at different moments. Whatever the rank was doing and the
+// others wait in, the message names it.
 class HangingRun : public testing::TestWithParam<std::pair<const char*, const char*>> {};
 
 TEST_P(HangingRun, NamesTheRankThatIsStopped) {
@@ -96,8 +96,8 @@ TEST(RunCommand, EndsEveryRankOnCtrlCAndSavesWhatWasMeasured) {
   expect_ended(running, processes, profile, 0);
 }
 
-// While rank 0 trains the network alone the others wait in a broadcast, however long that takes.
-// Its steps are more than it could do in this test.
+// While rank 0 trains the network alone, the others wait in a broadcast, however long that takes.
+// It has more steps than it could do during this test.
 TEST(RunCommand, NamesARankThatIsStoppedWhileAnotherWorksOn) {
   Running running(
       fmt::format("run {} --steps 1000000 --timeout 2 --verify", tiny_scenario(kTwoStages, 2)));
@@ -118,8 +118,9 @@ TEST(RunCommand, NamesARankThatIsStoppedWhileAnotherWorksOn) {
   EXPECT_EQ(first->head().state, RankState::terminated);
 }
 
-// A rank that is stopped keeps the others from ending until the supervisor's patience is over: what
-// is sent meanwhile does not end the supervisor before it has written and removed what it has to.
+// A stopped rank keeps the others from ending until the supervisor's patience is over. Signals that
+// are sent in the meantime must not end the supervisor before it has written and removed
+// everything.
 TEST(RunCommand, SavesWhatWasMeasuredHoweverOftenItIsInterrupted) {
   const fs::path profile = scratch_folder() / "profile.json";
   Running running(endless(tiny_scenario(kTwoStages, 2), profile));
@@ -135,7 +136,8 @@ TEST(RunCommand, SavesWhatWasMeasuredHoweverOftenItIsInterrupted) {
   EXPECT_TRUE(fs::is_empty(running.folder()));
 }
 
-// After the first step, whose gradients are compared, and before the last, after which weights are.
+// The interrupt comes after the first step, whose gradients are compared, and before the last,
+// after which weights are.
 TEST(RunCommand, SaysThatNothingIsVerifiedWhereItIsInterrupted) {
   const std::string scenario = tiny_scenario(kTwoStages, 2);
   Running running(fmt::format("run {} --steps 500 --verify", scenario));

@@ -1,5 +1,5 @@
-// A call to another rank that fails ends the rank's run with a sentence that names the call, on its
-// board too, where the supervisor finds it.
+// If a call to another rank fails, the rank's run ends with a message that names the call. The
+// message is also on its board, where the supervisor finds it.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -17,7 +17,7 @@
 namespace trainyard {
 namespace {
 
-// A rank of one, whose collectives fail from one call on.
+// The transport of a single rank, whose collectives fail from a given call on.
 class FailingTransport final : public Transport {
  public:
   using Fail = std::function<Expected<void>()>;
@@ -56,7 +56,7 @@ class FailingTransport final : public Transport {
   Fail fail_;
 };
 
-// Of a run of four steps whose third fails: what is said.
+// The message of a run of four steps whose third fails.
 std::string said_of(const FailingTransport::Fail& fail) {
   PlanRequest request;
   request.data_parallel = 1;
@@ -80,7 +80,7 @@ TEST(RankRun, EndsWithTheCallThatFailedAndKeepsTheStepsBefore) {
   EXPECT_EQ(said_of([&] { return failure("", what); }), what);
 }
 
-// A size that memory never has, and a thread that the system does not start.
+// A size that no memory has, and a thread that the system does not start.
 TEST(RankRun, SaysWhatWasThrown) {
   EXPECT_EQ(said_of([]() -> Expected<void> { throw std::bad_alloc(); }),
             "has no memory left on its host");

@@ -1,5 +1,5 @@
-// Ranks that no supervisor looks at: of the user's own mpirun, and of launchers that set RANK and
-// WORLD_SIZE. Real processes and real signals.
+// Ranks without a supervisor: under the user's own mpirun, and under launchers that set RANK and
+// WORLD_SIZE. Uses real processes and real signals.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -31,7 +31,8 @@ TEST(LaunchedRanks, RunsUnderTheUsersOwnMpirun) {
   EXPECT_NE(read_text(profile).find("profile/1"), std::string::npos);
 }
 
-// Before it has spoken to the other, which waits for it: no folder for its board can be made there.
+// One rank fails before it has contacted the other, which waits for it: the folder for its board
+// cannot be made.
 TEST(LaunchedRanks, EndsTheUsersOwnMpirunWhenOneRankFailsAlone) {
   const fs::path script = write_scratch(
       "one.sh",
@@ -43,7 +44,7 @@ TEST(LaunchedRanks, EndsTheUsersOwnMpirunWhenOneRankFailsAlone) {
   EXPECT_NE(ran.err.find(said), std::string::npos) << ran.err;
 }
 
-// Of a launcher, and of the command alone.
+// The message is given under a launcher and by the command alone.
 TEST(LaunchedRanks, SayWhereNoTemporaryFolderCanBeMade) {
   const std::string nowhere = (scratch_folder() / "nowhere").string();
   for (const char* launched : {"RANK=0 WORLD_SIZE=1", ""}) {
@@ -56,7 +57,7 @@ TEST(LaunchedRanks, SayWhereNoTemporaryFolderCanBeMade) {
   }
 }
 
-// What torchrun and its like set for each rank.
+// The variables that torchrun and similar launchers set for each rank.
 TEST(LaunchedRanks, RunsFromRankAndWorldSizeInTheEnvironment) {
   const std::string scenario = tiny_scenario(R"("tensor_parallel": 2, "pipeline_parallel": 2)", 4);
   const fs::path profile = scratch_folder() / "profile.json";
@@ -74,8 +75,8 @@ TEST(LaunchedRanks, RunsFromRankAndWorldSizeInTheEnvironment) {
   EXPECT_NE(read_text(profile).find("profile/1"), std::string::npos);
 }
 
-// What a launcher of one process leaves in the shells that it starts: the command starts the ranks
-// of a plan of two itself.
+// The variables that a launcher of one process leaves in the shells that it starts. The command
+// then starts the two ranks of the plan itself.
 TEST(LaunchedRanks, AreStartedWhereALauncherHasStartedOneProcess) {
   for (const char* launcher :
        {"env PMIX_RANK=0", "env PMI_SIZE=1 PMI_RANK=0", "env RANK=0 WORLD_SIZE=1",
@@ -87,7 +88,7 @@ TEST(LaunchedRanks, AreStartedWhereALauncherHasStartedOneProcess) {
   }
 }
 
-// One process of a plan of four ranks, which says what it measured whichever rank it is.
+// A single process of a plan of four ranks reports what it measured, whichever rank it is.
 TEST(LaunchedRanks, RunARankAloneUnderAnyLauncher) {
   const std::string scenario = tiny_scenario(R"("tensor_parallel": 2, "pipeline_parallel": 2)", 4);
   for (const char* launcher : {"env RANK=0 WORLD_SIZE=1",
@@ -121,7 +122,7 @@ TEST(LaunchedRanks, SavesUnderTheUsersOwnMpirunWhenItIsToldToEnd) {
   }
 }
 
-// Rank 3 of four is missing: the three that are there all say so.
+// Rank 3 of four is missing, and each of the three others says so.
 TEST(LaunchedRanks, AllSayWhichRankNeverCame) {
   const std::string scenario = tiny_scenario(R"("tensor_parallel": 2, "pipeline_parallel": 2)", 4);
   const int port = 20000 + ::getpid() % 20000;
@@ -139,7 +140,8 @@ TEST(LaunchedRanks, AllSayWhichRankNeverCame) {
   }
 }
 
-// The variables of srun's tasks without a server of MPI's: each would make a run of its own.
+// The variables of srun's tasks, but without a server of MPI: each process would make a run of its
+// own.
 TEST(LaunchedRanks, RefuseToRunSideBySideWhereTheyDoNotKnowEachOther) {
   const std::string tasks = "SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2 ASAN_OPTIONS=detect_leaks=0";
   const char* strangers = "2 processes were started and do not know each other";
@@ -225,7 +227,7 @@ TEST(LaunchedRanks, SavesARankThatIsInterruptedWhereThereIsNoSupervisor) {
   expect_saved(1, "the rank was told to end");
 }
 
-// Four ranks, of which three find out: one of them says it.
+// Three of four ranks find the fourth hanging; only one of them says so.
 TEST(LaunchedRanks, EndsTheUsersOwnMpirunWithOneSentenceWhenARankHangs) {
   const fs::path profile = scratch_folder() / "profile.json";
   const std::string plan = R"("tensor_parallel": 2, "pipeline_parallel": 2)";
@@ -246,7 +248,7 @@ TEST(LaunchedRanks, EndsTheUsersOwnMpirunWithOneSentenceWhenARankHangs) {
 
 // ---- Measured under it --------------------------------------------------------------------------
 
-// Four ranks of two hosts, as far as the launcher's variables say; messages are of this one.
+// By the launcher's variables, four ranks lie on two hosts; all messages stay on this host.
 TEST(LaunchedRanks, MeasureWhatGoesBetweenHosts) {
   const fs::path script =
       write_scratch("hosts.sh", "export OMPI_COMM_WORLD_LOCAL_SIZE=2; exec \"$@\"\n");

@@ -1,4 +1,4 @@
-// What goes in several calls: all of it, once, in its order.
+// What is sent in several calls arrives whole, once and in order.
 #include "executor/transport/pieces.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ TEST(Pieces, AreOfTheLargestCountAndARest) {
   EXPECT_EQ(pieces(0, 4), (Pieces{}));
 }
 
-// 2^32 bytes, which an int takes for 0: an int holds 2^31 - 1.
+// 2^32 bytes, which an int would take for 0; an int holds 2^31 - 1.
 TEST(Pieces, FitAnInt) {
   constexpr std::int64_t kInt = 2147483647;
   EXPECT_EQ(pieces(std::int64_t{1} << 32, kLargestCount),

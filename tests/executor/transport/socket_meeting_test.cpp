@@ -1,4 +1,4 @@
-// How ranks that speak TCP find rank 0, where it cannot be found.
+// How ranks that use TCP find rank 0, and what they say if they cannot.
 #include "executor/transport/socket_meeting.h"
 
 #include <gtest/gtest.h>
@@ -34,11 +34,11 @@ TEST(SocketMeeting, SaysThatTheNameOfRankZeroHasNoAddress) {
   const std::string begin = R"(found "no-such-host.invalid", which has no address: )";
   ASSERT_TRUE(message.starts_with(begin)) << message;
   const std::string why = message.substr(begin.size());
-  // What a machine with a network says, and one without.
+  // The first is the error with a network, the second the one without.
   EXPECT_TRUE(why == ::gai_strerror(EAI_NONAME) || why == ::gai_strerror(EAI_AGAIN)) << why;
 }
 
-// The port has a listener already.
+// Another listener has the port already.
 TEST(SocketMeeting, SaysWhichRankCannotListenWhere) {
   const int taken = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
@@ -56,11 +56,11 @@ TEST(SocketMeeting, SaysWhichRankCannotListenWhere) {
   EXPECT_EQ(met.error().where, "MASTER_PORT");
   const std::string& message = met.error().message;
   EXPECT_TRUE(message.starts_with("rank 0 of 2 cannot listen on ")) << message;
-  // The system's words, in the language of the locale.
+  // The system's message, in the language of the locale.
   EXPECT_TRUE(message.ends_with(", port " + port + ": " + std::strerror(EADDRINUSE))) << message;
 }
 
-// Some other service has the port: its words are no rank's, whatever numbers they would be.
+// Another service has the port. Its answer is not taken for a rank's, whatever numbers it contains.
 TEST(SocketMeeting, SaysThatWhatAnswersIsNoRankZero) {
   for (const std::string& words :
        {std::string("HTTP/1.1 400 Bad Request"), std::string(1000, '\0')}) {
@@ -88,14 +88,14 @@ TEST(SocketMeeting, SaysThatWhatAnswersIsNoRankZero) {
   }
 }
 
-// A name may become known as late as its host starts: nobody gives up earlier.
+// The name may become known only when its host starts, so no rank gives up before the time is up.
 TEST(SocketMeeting, AsksForTheNameUntilTheTimeIsUp) {
   const auto begin = Clock::now();
   EXPECT_FALSE(met_peers(second_of_two("no-such-host.invalid", "29500"), Seconds(0.5)));
   EXPECT_GE(Clock::now() - begin, std::chrono::milliseconds(500));
 }
 
-// Listens and takes no more calls, so that a further one is not answered.
+// Listens but accepts no connections, so that a further one is not answered.
 class SilentHost {
  public:
   SilentHost() : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -127,7 +127,7 @@ TEST(SocketMeeting, WaitsNoLongerForASilentHostThanItIsTold) {
   auto met = std::async(std::launch::async, [&] {
     return met_peers(second_of_two("127.0.0.1", host.port()), Seconds(0.5));
   });
-  // The system itself gives up after two minutes.
+  // The system itself would give up only after two minutes.
   ASSERT_EQ(met.wait_for(std::chrono::minutes(1)), std::future_status::ready);
   const auto peers = met.get();
   ASSERT_FALSE(peers);
@@ -136,7 +136,7 @@ TEST(SocketMeeting, WaitsNoLongerForASilentHostThanItIsTold) {
 
 // ---- Strangers ----------------------------------------------------------------------------------
 
-// Some port that nobody listens at.
+// A port that nobody listens on.
 std::string unused_port() {
   const SocketPeer socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
@@ -149,7 +149,7 @@ std::string unused_port() {
   return std::to_string(ntohs(address.sin_port));
 }
 
-// One that is no rank, in connection with what listens there, as soon as it does.
+// A connection of something that is no rank, as soon as the port has a listener.
 SocketPeer stranger_at(const std::string& port) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -163,8 +163,8 @@ SocketPeer stranger_at(const std::string& port) {
   }
 }
 
-// Rank 0 of two where a stranger has come before rank 1, and said `words`: whether they have met
-// within that time.
+// Whether two ranks meet within this time if a stranger has come to rank 0 before rank 1 and said
+// `words`.
 bool meet_beside_a_stranger(const std::string& words, std::chrono::seconds within) {
   const std::string port = unused_port();
   const auto begin = Clock::now();
@@ -183,14 +183,14 @@ TEST(SocketMeeting, DoesNotWaitForAStrangerThatSaysNothing) {
   EXPECT_TRUE(meet_beside_a_stranger("", std::chrono::seconds(30)));
 }
 
-// Whose first number happens to be that of a rank.
+// The first number of the stranger happens to be that of a rank.
 TEST(SocketMeeting, TakesNoStrangerForARank) {
   std::string words(200, '\0');
   words.front() = 1;
   EXPECT_TRUE(meet_beside_a_stranger(words, std::chrono::seconds(30)));
 }
 
-// A signal that nobody minds does not end a wait, nor its limit.
+// A signal without effect ends neither a wait nor its time limit.
 TEST(SocketMeeting, WaitsNoLongerThanItIsToldWhereASignalComes) {
   const auto before = std::signal(SIGUSR1, [](int) {});
   const std::string port = unused_port();

@@ -1,4 +1,4 @@
-// Ranks that speak TCP: what they add up, and what one says when another has gone.
+// Ranks that use TCP: what they add up, and what a rank says when another has gone.
 #include "executor/transport/socket_transport.h"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@
 namespace trainyard {
 namespace {
 
-// Five numbers among three: parts of two, two and one.
+// Five numbers among three ranks: parts of two, two and one.
 TEST(SocketTransport, AddsUpPartsThatAreNotAlike) {
   on_socket_ranks(3, [](Transport& ranks) {
     std::vector<float> numbers = {1, 2, 3, 4, 5};
@@ -34,7 +34,7 @@ TEST(SocketTransport, AddsUpFewerNumbersThanThereAreRanks) {
   });
 }
 
-// 16 MiB are more than a connection takes in: what is left of them moves while the sender computes.
+// 16 MiB are more than a connection buffers. The rest moves while the sender computes.
 TEST(SocketTransport, MovesAMessageOnBetweenOperations) {
   constexpr int kNumbers = 4 << 20;
   constexpr int kMoves = 20000;  // more than enough; so that a message that stays ends the test
@@ -59,7 +59,7 @@ TEST(SocketTransport, MovesAMessageOnBetweenOperations) {
   });
 }
 
-// A message that cannot leave any more would else be waited for without end.
+// Otherwise the rank would wait for ever for a message that can no longer be sent.
 TEST(SocketTransport, SaysWhoHasGoneWhenAMessageIsLeftOver) {
   on_socket_ranks(2, [](Transport& ranks) {
     if (ranks.rank() == 0) return;
@@ -74,8 +74,7 @@ TEST(SocketTransport, SaysWhoHasGoneWhenAMessageIsLeftOver) {
   });
 }
 
-// Whoever closes with something unread resets the connection, which the sender sees first where
-// much is to leave.
+// Closing a connection with unread data resets it. With much to send, the sender sees that first.
 TEST(SocketTransport, SaysWhoHasGoneWhenTheConnectionIsResetUnderAMessage) {
   constexpr int kNumbers = 4 << 20;
   std::atomic<bool> sent{false};
@@ -93,7 +92,7 @@ TEST(SocketTransport, SaysWhoHasGoneWhenTheConnectionIsResetUnderAMessage) {
   });
 }
 
-// What no rank would send: a peer by its socket, whose other end a test writes to.
+// A size that no rank would send. The test writes to the other end of a peer's socket.
 TEST(SocketPeer, RefusesASizeThatNoMessageHas) {
   for (const std::int64_t size : {std::int64_t{-1}, std::int64_t{1} << 60}) {
     std::array<int, 2> ends{};

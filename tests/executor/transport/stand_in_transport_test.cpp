@@ -1,4 +1,4 @@
-// What a rank without its peers receives: tokens that are unlike, and unlike from message to
+// What a rank receives without its peers: tokens that differ from each other and from message to
 // message.
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ std::vector<float> message_to(Transport& transport) {
   return numbers;
 }
 
-// Which of eight experts, with weights of noise, a token scores highest.
+// Which of eight experts with random weights a token scores highest.
 int expert_of(const float* token) {
   int best = 0;
   double most = -INFINITY;
