@@ -1,4 +1,4 @@
-// How often work is done to time it on a device.
+// How often work is repeated to time it on a device.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -10,8 +10,8 @@
 namespace trainyard {
 namespace {
 
-// As products and attention, whose libraries look for a kernel when a shape is new to them: that
-// the first takes long does not mean that they are timed one by one.
+// Libraries of matrix products and attention search for a kernel when a shape is new. A long first
+// run for this reason does not mean that the runs are timed one by one.
 TEST(DeviceClock, TimesShortWorkInARowThoughItsFirstRunIsLong) {
   DeviceClock clock(0);
   const Queue queue = clock.queue();

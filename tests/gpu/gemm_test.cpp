@@ -1,5 +1,6 @@
-// Products in 8 bits of every layout against sums of the host's roundings (executor/cpu/kernels);
-// how many shapes are remembered; the order of heads that cuDNN has.
+// Products in 8 bits of every layout, compared with sums of the host's roundings
+// (executor/cpu/kernels). Also: how many shapes are remembered, and the order of heads that cuDNN
+// uses.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -30,11 +31,11 @@ class NarrowGemm : public testing::Test {
     return numbers;
   }
 
-  // Of Σ |products|. With how many bits tensor cores add products in 8 bits NVIDIA does not say;
-  // where CUBLASLT_MATMUL_DESC_FAST_ACCUM is not set, as here, intermediate results are promoted
-  // "periodically" (cublasLt.h). So the bound is what must show: one average product of the most
-  // that are summed here, rounded once more to e4m3, moves the sum by 2^-4 / 192 = 1/3072 of it.
-  // Sums in float lose at most 192 · 2^-24.
+  // The tolerance relative to Σ |products|. NVIDIA does not say with how many bits tensor cores add
+  // products in 8 bits. Without CUBLASLT_MATMUL_DESC_FAST_ACCUM, as here, intermediate results are
+  // promoted "periodically" (cublasLt.h). So the bound is chosen such that an error shows: rounding
+  // one average product of the most that are summed here once more to e4m3 moves the sum by 2^-4 /
+  // 192 = 1/3072 of it. Sums in float lose at most 192 · 2^-24.
   static constexpr double kLost = 1.0 / 4096;
 
   struct Layout {
@@ -89,7 +90,8 @@ class NarrowGemm : public testing::Test {
   bool blocks_ = false;
 };
 
-// As the three GEMMs of a layer have their operands, with as many tokens as come out even and not.
+// The layouts of a layer's three GEMMs, with a number of tokens that is a multiple of 16 and one
+// that is not.
 TEST_F(NarrowGemm, SumsWhatACastLeavesInEveryLayout) {
   for (const Eigen::Index tokens : {32, 37}) {
     expect_sums({tokens, 48, 32}, ElementType::e4m3, ElementType::e4m3, 0);
@@ -98,14 +100,14 @@ TEST_F(NarrowGemm, SumsWhatACastLeavesInEveryLayout) {
   }
 }
 
-// The library takes neither widths that are no multiple of 16 nor two operands of e5m2.
+// The library accepts neither widths that are no multiple of 16 nor two operands in e5m2.
 TEST_F(NarrowGemm, SumsWhatTheLibraryDoesNotTake) {
   expect_sums({5, 12, 32}, ElementType::e4m3, ElementType::e4m3, 0);
   expect_sums({16, 32, 7}, ElementType::e4m3, ElementType::e4m3, 0);
   expect_sums({16, 32, 16}, ElementType::e5m2, ElementType::e5m2, 0);
 }
 
-// Rows beyond a tile of scales, blocks beyond one too.
+// More rows than a tile of scales has, and more blocks.
 TEST_F(NarrowGemm, SumsBlocksInEveryLayout) {
   if (!blocks_) GTEST_SKIP() << "needs compute capability 10.0";
   constexpr auto type = ElementType::e4m3;
@@ -115,7 +117,7 @@ TEST_F(NarrowGemm, SumsBlocksInEveryLayout) {
   expect_sums({64, 8, 32, true, false}, type, type, 32);
 }
 
-// Layouts that differ in how far apart rows are, of which there is one.
+// Layouts of a single row that differ in the distance between rows.
 TEST(GemmChoices, AreForgottenBeforeTheyFillTheHost) {
   constexpr int kLayouts = 5000;
   CudaStatus status;
@@ -155,7 +157,7 @@ struct AttentionInputs {
   std::vector<float> q = in_eighths(1), k = in_eighths(2), v = in_eighths(3);
 };
 
-// By tensor cores; empty: they do not take these types.
+// Attention on tensor cores; empty if they do not take these types.
 std::vector<float> attended(const AttentionInputs& in, ElementType type, ElementType of_keys) {
   CudaStatus status;
   DeviceMemory memory(status, 0, 1);
@@ -177,7 +179,8 @@ std::vector<float> attended(const AttentionInputs& in, ElementType type, Element
   return taken ? downloaded(queue, *out) : std::vector<float>();
 }
 
-// From sums in double, over the magnitude of what is summed: the farthest number of a query.
+// The largest distance of a query's numbers from sums in double, relative to the magnitude of what
+// is summed.
 double farthest(const AttentionInputs& in, const std::vector<float>& found, std::int64_t row) {
   std::vector<double> weights;
   double sum = 0, most = 0;
@@ -203,9 +206,9 @@ double farthest(const AttentionInputs& in, const std::vector<float>& found, std:
   return most;
 }
 
-// What a number of the type is off by at most, relative to itself, is half its last bit: 2^-8 for
-// bf16, 2^-11 for fp16; probabilities and the sum are rounded to it once each, and the inputs are
-// numbers of the type.
+// A number of the type is off by at most half its last bit: 2^-8 for bf16, 2^-11 for fp16, relative
+// to itself. The probabilities and the sum are rounded once each; the inputs are numbers of the
+// type.
 TEST(TensorAttention, TakesBothTypesOf16Bits) {
   const AttentionInputs in;
   for (const auto& [type, bits] : {std::pair{ElementType::bf16, 8}, {ElementType::f16, 11}}) {
@@ -219,7 +222,7 @@ TEST(TensorAttention, TakesBothTypesOf16Bits) {
   EXPECT_TRUE(attended(in, ElementType::bf16, ElementType::f16).empty());
 }
 
-// Two sequences of three tokens and two heads: what cuDNN's log-sum-exps lie like.
+// Two sequences of three tokens and two heads, laid out like cuDNN's log-sum-exps.
 TEST(HeadOrder, IsThatOfSequencesThenHeadsThenTokens) {
   CudaStatus status;
   DeviceMemory memory(status, 0, 1);

@@ -1,7 +1,7 @@
-// Every operation on a device against the same operation on the host: programs of small networks
-// run on both backends side by side, and after each operation what it wrote is compared; the device
-// then goes on from the host's numbers. Built twice: with CUDA, for where a GPU is, and with the
-// same kernels run on the host (tests/gpu/emulated).
+// Compares every operation on a device with the same operation on the host. Programs of small
+// networks run on both backends side by side. After each operation what it wrote is compared, and
+// the device goes on from the host's numbers. The test is built twice: with CUDA, for machines with
+// a GPU, and with the same kernels run on the host (tests/gpu/emulated).
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -24,7 +24,8 @@ std::set<OperationKind>& compared_kinds() {
   return kinds;
 }
 
-// Norm of the difference over the norm; what is unknown on one side must be on the other.
+// The norm of the difference, relative to the norm. What is not-a-number on one side must be so on
+// the other.
 double distance(const std::vector<float>& a, const std::vector<float>& b) {
   if (a.size() != b.size()) return INFINITY;
   double apart = 0, norm = 0;
@@ -70,7 +71,7 @@ class BothBackends final : public Backend {
     if (done) done = device_.launch(work);
     if (!done) return done;
     compared_kinds().insert(work.issued.operation->kind);
-    // What it creates is room alone.
+    // It only creates room.
     if (work.issued.operation->kind == OperationKind::await) return {};
     for (std::size_t i = 0; i < work.buffers.size(); ++i) {
       if (work.issued.operation->operands[i].access == Access::read) continue;
@@ -111,8 +112,8 @@ class BothBackends final : public Backend {
   Seconds between(Event first, Event second) override { return device_.between(first, second); }
 
  private:
-  // What a peer that is not there would have sent: rows that differ. Of equal rows the gradients of
-  // queries and keys are nothing but rounding.
+  // Fills a buffer with what an absent peer would have sent: rows that differ. With equal rows the
+  // gradients of queries and keys are nothing but rounding.
   void draw(int buffer) {
     std::vector<float> numbers = host_.read(buffer);
     for (float& number : numbers) number = static_cast<float>(uniform_signed(drawn_++));
@@ -149,13 +150,13 @@ Training training_in(std::string_view precision, std::string_view optimizer = "a
   return training;
 }
 
-// A rounding or two of what the recipe stores: fp16 has three bits more than bf16.
+// One or two roundings of the recipe's type; fp16 has three bits more than bf16.
 double tolerance_in(std::string_view recipe) {
   if (recipe == "fp32") return 2e-5;
   return recipe == "fp16" ? 2e-2 / 8 : 2e-2;
 }
 
-// One rank of the plan; its peers are local copies of as many bytes.
+// Runs one rank of the plan; copies of the same number of bytes replace its peers.
 void expect_as_on_the_host(const Case& of) {
   Setting setting = tiny_setting(of.model, of.training, of.request);
   setting.descent = {.learning_rate = 1e-2, .momentum = 0.9, .weight_decay = 0.1};
@@ -258,7 +259,7 @@ TEST(DeviceKernels, OfEveryContextAlgorithmDoAsTheHostDoes) {
   }
 }
 
-// Blocks whose scores are kept, merged with those before them, made again and dropped.
+// Blocks of a ring whose scores are kept, merged with those before them, recomputed and freed.
 TEST(DeviceKernels, OfRingsWithScoresInMemoryDoAsTheHostDoes) {
   Transformer sinks = tiny_llama(false);
   sinks.attention_sinks = true;
@@ -292,8 +293,8 @@ TEST(DeviceKernels, OfShardedPlansDoAsTheHostDoes) {
   }
 }
 
-// Two states side by side and apart, own rows of gathered columns and own columns of gathered rows,
-// losses that count less than others.
+// Covers two states side by side and apart, own rows of gathered columns and own columns of
+// gathered rows, and losses with a smaller weight.
 TEST(DeviceKernels, OfMultiTokenPredictionDoAsTheHostDoes) {
   Transformer model = tiny_llama(false);
   model.mtp_layers = 2;
@@ -308,7 +309,7 @@ TEST(DeviceKernels, OfMultiTokenPredictionDoAsTheHostDoes) {
   }
 }
 
-// Rows that go to experts on other ranks, and stages that hold both ends of a V.
+// Covers rows that go to experts on other ranks, and stages that hold both ends of a V.
 TEST(DeviceKernels, OfRanksThatShareExpertsOrTurnDoAsTheHostDoes) {
   PlanRequest experts = alone();
   experts.data_parallel = 2;
@@ -320,8 +321,8 @@ TEST(DeviceKernels, OfRanksThatShareExpertsOrTurnDoAsTheHostDoes) {
   expect_as_on_the_host({tiny_llama(false), turning, training_in("fp32"), 1});
 }
 
-// Heads wide enough for tensor cores, and the widest that a tile has room for; sequences longer
-// than a tile.
+// Heads wide enough for tensor cores, up to the widest that fit in a tile; sequences longer than a
+// tile.
 TEST(DeviceKernels, OfWideHeadsDoAsTheHostDoes) {
   for (const auto& [width, tokens] : {std::pair{64, 136}, {128, 72}, {256, 40}}) {
     Transformer model = tiny_llama(false);
@@ -346,7 +347,7 @@ TEST(DeviceKernels, OfWideHeadsDoAsTheHostDoes) {
   }
 }
 
-// Wide enough for GEMMs in 8 bits.
+// The network with widths that GEMMs in 8 bits accept.
 Transformer wide(Transformer model) {
   model.hidden_size = 64;
   model.attention_heads = 4;
@@ -355,9 +356,9 @@ Transformer wide(Transformer model) {
   return model;
 }
 
-// Casts are the same roundings on both sides. Sums of a forward pass keep some 14 bits on a GPU
-// (DeepSeek-V3, arXiv 2412.19437, 3.3.2), which over the 96 that are summed here is less than the
-// rounding to bf16 that follows.
+// Casts round in the same way on both sides. Sums of a forward pass keep about 14 bits on a GPU
+// (DeepSeek-V3, arXiv 2412.19437, 3.3.2). Over the 96 terms that are summed here, the error is
+// smaller than the rounding to bf16 that follows.
 TEST(DeviceKernels, OfRecipesIn8BitsDoAsTheHostDoes) {
   if (!runs_in_8_bits(9)) GTEST_SKIP() << "needs compute capability 9.0";
   for (const Transformer& model :
@@ -388,7 +389,7 @@ TEST(DeviceKernels, OfBlockScaledRecipesDoAsTheHostDoes) {
   expect_as_on_the_host({model, alone(), training_in("mxfp8")});
 }
 
-// Activations that go to the host and come back, those of 8 bits too; states that stay there.
+// Activations that go to the host and come back, also in 8 bits, and states that stay there.
 TEST(DeviceKernels, OfWhatLiesOnTheHostDoAsTheHostDoes) {
   PlanRequest request = alone();
   request.offload = {.optimizer = OffloadTarget::host, .activations = OffloadTarget::host};
@@ -407,7 +408,7 @@ TEST(DeviceKernels, OfWhatLiesOnTheHostDoAsTheHostDoes) {
 TEST(DeviceKernels, OfEveryKindWereCompared) {
   for (int kind = 0; kind < static_cast<int>(OperationKind::all_reduce); ++kind) {
     const auto of = static_cast<OperationKind>(kind);
-    // Of recipes and plans that a GPU does not run.
+    // Kinds that only occur in recipes and plans that a GPU does not run.
     if (of == OperationKind::cast && !runs_in_8_bits(9)) continue;
     EXPECT_EQ(compared_kinds().count(of), 1U) << name_of(of);
   }

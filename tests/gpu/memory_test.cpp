@@ -1,4 +1,4 @@
-// A device with too little memory for a plan is a sentence that names the call.
+// If a device has too little memory for a plan, the message names the call.
 #include <gtest/gtest.h>
 
 #include "executor/cuda/cuda_backend.h"
@@ -26,7 +26,8 @@ TEST(DeviceMemory, ThatIsTooLittleIsASentence) {
   EXPECT_EQ(backend.error().message, "cudaMallocFromPoolAsync failed: out of memory");
 }
 
-// The driver's own would be for any stream's, sends included (executor/cuda/release_order.h).
+// If the pool waited by itself, a stream could wait for any other stream, sends included
+// (executor/cuda/release_order.h).
 TEST(DeviceMemory, HasAPoolThatMakesNoStreamWaitForAnother) {
   CudaStatus status;
   const DeviceMemory memory(status, 0, 1000);
@@ -38,7 +39,7 @@ TEST(DeviceMemory, HasAPoolThatMakesNoStreamWaitForAnother) {
   EXPECT_TRUE(status.ok());
 }
 
-// Of the libraries that are there: cuDNN is not.
+// The libraries that are present; cuDNN is not.
 TEST(DeviceProvenance, NamesTheLibrariesThatATimeDependsOn) {
   const std::string text = cuda_provenance();
   EXPECT_NE(text.find(", cuBLASLt "), std::string::npos) << text;
@@ -46,8 +47,8 @@ TEST(DeviceProvenance, NamesTheLibrariesThatATimeDependsOn) {
   EXPECT_EQ(text.find("cuDNN"), std::string::npos) << text;
 }
 
-// Of every sharding the device stores a weight in as many bytes as the program counts for it: in
-// fp32 where a stack has no second copy, on one rank too.
+// Under every sharding the device stores a weight in as many bytes as the program counts for it: in
+// fp32 if the stack has no second copy, even on one rank.
 TEST(DeviceMemory, StoresWeightsAsTheProgramCountsThem) {
   for (const int ranks : {1, 2}) {
     for (const int zero : {0, 3}) {

@@ -1,4 +1,4 @@
-// Recipes in 8 bits: which devices run them, and that products are then taken in 8 bits.
+// Recipes in 8 bits: which devices run them, and that products are then computed in 8 bits.
 #include <gtest/gtest.h>
 
 #include "executor/cuda/cast_formats.h"
@@ -39,8 +39,8 @@ TEST(RecipesIn8Bits, AskForADeviceThatHasThem) {
   EXPECT_EQ(refusal("bf16", 8), "");
 }
 
-// A product of one layout goes to the library as it is, one of another by copies, and what it does
-// not take by bf16.
+// The library computes a product of one layout directly and a product of another through copies.
+// What it does not accept is computed in bf16.
 TEST(RecipesIn8Bits, MultiplyIn8BitsWhereTheLibraryDoes) {
   CudaStatus status;
   DeviceMemory memory(status, 0, 1);
@@ -68,8 +68,8 @@ class NobodyLooks final : public Watch {
   void begins(std::int64_t, const IssuedOperation&) override {}
 };
 
-// In the recipe casts of gradients are of e5m2 and all others of e4m3, so the types tell which pass
-// a product is of.
+// In this recipe gradients are cast to e5m2 and everything else to e4m3, so the types tell to which
+// pass a product belongs.
 TEST(RecipesIn8Bits, SumFastInForwardPassesAlone) {
   Transformer dense = tiny_llama(false), experts = tiny_moe();
   for (Transformer* model : {&dense, &experts}) {
@@ -101,8 +101,8 @@ TEST(RecipesIn8Bits, SumFastInForwardPassesAlone) {
   }
 }
 
-// Gathers of sequence parallelism carry a cast, copies behind them too; masks of dropout are no
-// numbers in 8 bits.
+// Gathers of sequence parallelism carry a cast, and so do the copies after them; masks of dropout
+// are not numbers in 8 bits.
 TEST(RecipesIn8Bits, AreFollowedThroughAProgram) {
   PlanRequest request;
   request.tensor_parallel = 2;

@@ -1,7 +1,7 @@
-// What ranks with a device each reach each other by, against the host's memory: every call of
-// executor/cuda/device_transport.h, every type, parts alike and unlike. Two ranks, as threads; on a
-// machine with fewer GPUs there is nothing to compare. Numbers are whole and small, so that sums
-// are exact in every type and in any order.
+// Compares what ranks with one device each exchange by NCCL with an exchange through host memory:
+// every call of executor/cuda/device_transport.h, every type, equal and unequal parts. Two ranks
+// run as threads; with fewer GPUs there is nothing to compare. Numbers are small integers, so that
+// sums are exact in every type and order.
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ constexpr ElementType kNumbers[] = {ElementType::f32, ElementType::bf16, Element
 constexpr ElementType kAll[] = {ElementType::f32, ElementType::bf16, ElementType::f16,
                                 ElementType::u8};
 
-// One rank with its device, and both ways to the other.
+// One rank with its device, and both transports to the other rank.
 struct Rank {
   Rank(Transport& the_host, const Program& program, const RankLayout& layout, Group the_group)
       : host(the_host), group(the_group), staged(make_staged_transport(the_host)) {
@@ -40,7 +40,7 @@ struct Rank {
   Rank(const Rank&) = delete;
   Rank& operator=(const Rank&) = delete;
 
-  // Of this rank alone; the bits of a type of 8 bits hold them too.
+  // Numbers of this rank; a type of 8 bits can also represent them.
   std::vector<float> numbers(std::int64_t count, int seed) const {
     std::vector<float> all;
     for (std::int64_t i = 0; i < count; ++i) {
@@ -57,7 +57,7 @@ struct Rank {
   std::unique_ptr<DeviceTransport> staged, nccl;
 };
 
-// call(transport, given, got) by NCCL and through the host: the same is got.
+// Runs call(transport, given, got) by NCCL and through the host, and expects the same result.
 template <typename Call>
 void expect_alike(Rank& rank, ElementType type, std::int64_t given, std::int64_t got,
                   const char* what, const Call& call) {
@@ -71,7 +71,7 @@ void expect_alike(Rank& rank, ElementType type, std::int64_t given, std::int64_t
     const Expected<void> done = call(by_nccl ? *rank.nccl : *rank.staged, queue, *from, *into);
     ASSERT_TRUE(done) << what << ": " << done.error().message;
     found[by_nccl ? 1 : 0] = downloaded(queue, *into);
-    // What the host was given moves while its rank is in one of its calls.
+    // Messages through the host move only while their rank is in one of its calls.
     ASSERT_TRUE(rank.staged->wait_for_messages());
     const Expected<void> well = rank.nccl->check();
     ASSERT_TRUE(well) << what << ": " << well.error().message;
@@ -81,7 +81,7 @@ void expect_alike(Rank& rank, ElementType type, std::int64_t given, std::int64_t
                                 << rank.host.rank();
 }
 
-// The host's ranks know no other group than that of all.
+// The transport of the host knows only the group of all ranks.
 Group of(const DeviceTransport& transport, const Rank& rank) {
   return &transport == rank.nccl.get() ? rank.group : Group::all;
 }
@@ -114,7 +114,7 @@ void expect_moves(Rank& rank) {
                      return by.all_gather(queue, of(by, rank), part, counts, all);
                    });
     }
-    // By sender and receiver.
+    // Counts by sender and receiver.
     for (const auto& moved :
          {std::array{Counts{4, 4}, Counts{4, 4}}, std::array{Counts{3, 11}, Counts{0, 7}}}) {
       const auto me = static_cast<std::size_t>(self);
@@ -133,7 +133,8 @@ void expect_moves(Rank& rank) {
   }
 }
 
-// From the first stage to the second in the forward pass, and back in that of gradients.
+// Messages from the first stage to the second in the forward pass, and back in the pass of
+// gradients.
 void expect_messages(Rank& rank) {
   for (const ElementType type : kAll) {
     for (const Phase pass : {Phase::forward, Phase::input_gradient}) {
@@ -167,7 +168,7 @@ class NcclTransport : public testing::Test {
 #endif
   }
 
-  // work(rank) on both, connected as a plan is.
+  // Calls work(rank) on both ranks, which are connected as in a plan.
   template <typename Work>
   static void on_ranks(const PlanRequest& request, Group group, const Work& work) {
     const Setting setting = tiny_setting(tiny_llama(false), tiny_training(), request);
@@ -214,8 +215,8 @@ TEST_F(NcclTransport, SendsBetweenStagesWhatTheHostSends) {
   on_ranks(stages(), Group::all, [](Rank& rank) { expect_messages(rank); });
 }
 
-// As where micro-batches go both ways. NCCL connects two ranks in the call of their first message,
-// which waits for the peer's: it is called before these.
+// As in schedules whose micro-batches go both ways. NCCL connects two ranks in the call of their
+// first message, which waits for the peer's call, so that call comes before these.
 TEST_F(NcclTransport, SendsBothWaysBeforeEitherReceives) {
   PlanRequest both_ways = stages();
   both_ways.schedule = "dualpipe";
@@ -245,7 +246,7 @@ TEST_F(NcclTransport, SendsBothWaysBeforeEitherReceives) {
 }
 
 #ifdef TRAINYARD_EMULATED
-// Which a real GPU's library cannot be made to do.
+// A real GPU's library cannot be made to fail in this way.
 TEST_F(NcclTransport, TellsOfAnAsynchronousErrorAndAbortsEveryCommunicator) {
   const int before = aborted_emulated_communicators();
   on_ranks(stages(), Group::all, [](Rank& rank) {
@@ -254,7 +255,7 @@ TEST_F(NcclTransport, TellsOfAnAsynchronousErrorAndAbortsEveryCommunicator) {
     ASSERT_FALSE(failed);
     EXPECT_EQ(failed.error().message, "NCCL failed: an error");
   });
-  // On each rank: the world and a way in either direction at least.
+  // On each rank: the communicator of all ranks, and at least one for each direction.
   EXPECT_GE(aborted_emulated_communicators() - before, 2 * 3);
 }
 #endif

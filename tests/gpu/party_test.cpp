@@ -1,5 +1,5 @@
-// What calibrate measures of collectives on a device: every operation is one that the transport
-// takes, and what ranks that share a device find says so.
+// What calibrate measures of collectives on a device: the transport supports every operation, and
+// results of ranks that share a device say so.
 #include <gtest/gtest.h>
 
 #include "executor/cuda/device_party.h"
@@ -30,7 +30,7 @@ TEST(DeviceParty, TimesEveryOperationThatIsMeasured) {
   }
 }
 
-// A rank that has a device for itself speaks NCCL, which is handed over and runs later.
+// A rank with a device of its own uses NCCL, whose calls are enqueued and run later.
 TEST(DeviceParty, TimesSeveralInARowByNccl) {
   const auto all = make_single_rank_transport();
   const auto party = make_device_party(*all, [](int) { return make_single_rank_transport(); });

@@ -1,5 +1,5 @@
-// Which device each of several ranks of one host gets, and whether two have the same; and what CUDA
-// is told before it starts.
+// Which device each rank of a host gets, whether two ranks have the same one, and what CUDA is told
+// before it starts.
 #include "executor/cuda/placement.h"
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@
 namespace trainyard {
 namespace {
 
-// By rank; `address` as the rank sees its device.
+// The placements by rank; `address` is that of a device as the rank sees it.
 std::vector<DevicePlacement> placed(
     int ranks, int devices, const std::function<std::string(int rank, int device)>& address) {
   std::vector<DevicePlacement> all(static_cast<std::size_t>(ranks));
@@ -41,7 +41,7 @@ TEST(DevicePlacement, IsSharedWhereThereAreFewerDevicesThanRanks) {
   for (const DevicePlacement& of : all) EXPECT_TRUE(of.shared);
 }
 
-// srun --gpus-per-task=1: each calls its own the first.
+// With srun --gpus-per-task=1 each rank sees its own device as the first.
 TEST(DevicePlacement, IsNotSharedWhereEachRankSeesAnotherDeviceAlone) {
   const auto all = placed(2, 1, [](int rank, int) { return fmt::format("0:{}:0", rank); });
   for (const DevicePlacement& of : all) {

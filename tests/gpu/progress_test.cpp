@@ -1,5 +1,5 @@
-// A device that stops within an operation, while the host has handed over the whole step and waits:
-// what is published is that operation, and when it goes on the step ends.
+// A device stops inside an operation, after the host has enqueued the whole step and waits. The
+// board names that operation, and when the device goes on, the step ends.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -31,7 +31,7 @@ class StopsIn final : public Watch {
   std::int64_t operation_;
 };
 
-// Of the rank's list, the first of its kind.
+// The number of the first operation of this kind in the rank's list.
 std::int64_t first_of(const Program& program, OperationKind kind) {
   std::int64_t number = 0;
   for (const IssuedOperation issued : operations_of(program, 0)) {
@@ -79,7 +79,7 @@ TEST(DeviceProgress, IsTheCollectiveThatHangsAndNotTheLastOperationOfTheStep) {
   EXPECT_GT(executor.progress().look().done, look.done);
 }
 
-// For a minute at most, of what a run in a thread of its own publishes.
+// Waits, for a minute at most, until the condition holds for a run in another thread.
 template <typename Condition>
 void wait_until(const Condition& is_so) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
@@ -95,8 +95,8 @@ class CountsFills final : public Watch {
 
 constexpr std::chrono::milliseconds kLooks{100};  // long enough for some
 
-// The board of a rank of ZeRO-3 whose device stops in the first operation of a kind. A beat is a
-// tensor that was filled, an operation handed over, or a look that found the device further.
+// Checks the board of a rank under ZeRO-3 whose device stops in the first operation of this kind. A
+// beat is a filled tensor, an enqueued operation, or a look that found progress on the device.
 void expect_published(OperationKind kind, bool computes) {
   PlanRequest request;
   request.data_parallel = 2;

@@ -1,5 +1,5 @@
-// A stream that takes memory waits for what others gave back exactly where more would be in use
-// than there is room for.
+// A stream that takes memory waits for what other streams gave back only if more memory would be in
+// use than there is room for.
 #include "executor/cuda/release_order.h"
 
 #include <gtest/gtest.h>
@@ -67,7 +67,7 @@ TEST(ReleaseOrder, TellsStreamsApartAndForgetsWhenNothingRuns) {
   EXPECT_TRUE(of.status.ok());
 }
 
-// Which is in that stream's own order, and in nobody else's.
+// The memory was given back in that stream's own order, which other streams do not see.
 TEST(ReleaseOrder, CountsWhatAStreamGaveBackByItselfForTheOthersAlone) {
   OrderOf100Bytes of;
   of.order.released(of.one, 60);
@@ -88,7 +88,8 @@ TEST(ReleaseOrder, HasAStreamWaitForEachThatGaveBackWhatItNeeds) {
   EXPECT_EQ(of.waits_to_take(of.one, 50, 40), 1);    // its own 40 apart, for 30 of 40: both at once
 }
 
-// What it takes again is the same memory: however often, others find the most of it at a time.
+// Memory that a stream takes again is the same memory. However often it does, others count its
+// largest amount once.
 TEST(ReleaseOrder, CountsWhatAStreamTakesAgainOnce) {
   OrderOf100Bytes of;
   for (int i = 0; i < 10; ++i) {
@@ -102,7 +103,7 @@ TEST(ReleaseOrder, CountsWhatAStreamTakesAgainOnce) {
   EXPECT_EQ(of.waits_to_take(of.other, 50, 50), 0);
 }
 
-// As a backward pass gives back what a forward pass has left.
+// As when a backward pass gives back what the forward pass has left.
 TEST(ReleaseOrder, HasAStreamWaitNoLongerThanForWhatItNeeds) {
   OrderOf100Bytes of;
   of.order.taken(of.one, 90);
@@ -113,7 +114,8 @@ TEST(ReleaseOrder, HasAStreamWaitNoLongerThanForWhatItNeeds) {
   EXPECT_EQ(of.waits_to_take(of.other, 0, 70), 0);
 }
 
-// Of one step of ZeRO-3 on two ranks a stage: how often streams wait for memory to be given back.
+// How often streams wait for memory to be given back, in one step of ZeRO-3 with two ranks per
+// stage.
 std::vector<int> waits_of_step(int layers, int stages) {
   PlanRequest request;
   request.data_parallel = 2;
@@ -137,7 +139,7 @@ std::vector<int> waits_of_step(int layers, int stages) {
   return emulated_waits_for_give_backs();
 }
 
-// Every layer's gathered weights are given back by then.
+// By then every layer's gathered weights were given back.
 TEST(ReleaseOrder, HasTheBackendWaitMoreOftenTheDeeperTheNetworkIs) {
   const std::vector<int> shallow = waits_of_step(4, 1);
   const std::vector<int> deep = waits_of_step(16, 1);
@@ -147,7 +149,7 @@ TEST(ReleaseOrder, HasTheBackendWaitMoreOftenTheDeeperTheNetworkIs) {
   EXPECT_GE(deep[0], 16) << "at least one a layer";
 }
 
-// Ranks that send have a second stream to give back on.
+// Ranks that send give memory back on a second stream.
 TEST(ReleaseOrder, HasTheBackendNeverWaitForWhatIsSent) {
   const std::vector<int> waits = waits_of_step(16, 2);
   ASSERT_EQ(waits.size(), 2U);

@@ -1,6 +1,6 @@
-// Kernels of tokens at widths and places where eights do not come out: dropout, what stands before
-// and after the layers, experts. Expected are sums in double of what the device stores, by the
-// definition of each operation.
+// Kernels of tokens at widths and places that are no multiples of eight: dropout, the embedding and
+// the head, experts. Expected are sums in double of what the device stores, by the definition of
+// each operation.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 namespace trainyard {
 namespace {
 
-// out = stream + (branch + bias) · mask · kept, by what is_kept() says of each number.
+// Expects out = stream + (branch + bias) · mask · kept, with is_kept() for each number.
 void expect_dropout(const TestDevice& device, std::int64_t rows, std::int64_t columns,
                     const std::vector<ElementType>& types, bool biased) {
   const Dropout dropout{.seed = 7,
@@ -62,7 +62,7 @@ TEST(Widths, OfRowsThatAreDroppedFromMayBeAny) {
 
 // ---- Both ends ----------------------------------------------------------------------------------
 
-// Padded to sixteen rows, as products in 8 bits take it.
+// Padded to sixteen rows, as products in 8 bits require.
 TEST(Widths, OfTransposedNumbersMayBeAny) {
   const TestDevice device;
   for (const auto& [rows, columns] :
@@ -126,8 +126,8 @@ TEST(Widths, OfLogitsMayBeAny) {
   }
 }
 
-// Words that come again and again, far apart too, and words of other ranks; and one word only, more
-// often than a block keeps.
+// Tokens that repeat, some far apart, and tokens of other ranks; or a single token, more often than
+// a block keeps.
 void expect_embedding(const TestDevice& device, std::int64_t rows, std::int64_t columns,
                       int different, ElementType of_table) {
   constexpr std::int64_t kWords = 9, kFirst = 4;
@@ -173,7 +173,7 @@ TEST(Widths, OfEmbeddedTokensMayBeAny) {
 
 // ---- Experts ------------------------------------------------------------------------------------
 
-// Rows in the order of experts, and summed up again: what is dropped has no place.
+// Rows are put in the order of experts and summed up again; a dropped row has no place.
 void expect_permutation(const TestDevice& device, std::int64_t columns, std::int64_t chosen,
                         const std::vector<ElementType>& types) {
   constexpr std::int64_t kRows = 21;
@@ -224,8 +224,8 @@ TEST(Widths, OfTokensThatGoToExpertsMayBeAny) {
   EXPECT_TRUE(device.status().ok()) << device.status().message();
 }
 
-// No expert at all, or the first ones, of a token whose scores are not all numbers: what is none is
-// chosen last, and the gates are none.
+// Scores that are not numbers are chosen last, the first of them first. A token that gets such an
+// expert has gates that are not-a-number.
 TEST(RoutedTokens, HaveExpertsWhereTheirScoresAreNoNumbers) {
   const TestDevice device;
   constexpr std::int64_t kExperts = 40;
@@ -245,7 +245,7 @@ TEST(RoutedTokens, HaveExpertsWhereTheirScoresAreNoNumbers) {
   EXPECT_TRUE(device.status().ok()) << device.status().message();
 }
 
-// As the host's ranks receive them (executor/transport/stand_in_transport.cpp).
+// Expected is what the host's ranks receive (executor/transport/stand_in_transport.cpp).
 TEST(Widths, OfMessagesThatNobodySentMayBeAny) {
   const TestDevice device;
   for (const std::int64_t columns : kWidths) {
@@ -262,7 +262,7 @@ TEST(Widths, OfMessagesThatNobodySentMayBeAny) {
   EXPECT_TRUE(device.status().ok()) << device.status().message();
 }
 
-// More experts than a warp has lanes; the first of equal ones is chosen first.
+// More experts than a warp has lanes; of equal scores the first is chosen first.
 TEST(Widths, OfExpertsThatAreChosenMayBeAny) {
   const TestDevice device;
   constexpr std::int64_t kRows = 7;

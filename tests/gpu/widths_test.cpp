@@ -1,6 +1,6 @@
-// Kernels that take eight elements at a time, at widths and places where eights do not come out:
-// every type, rows from one element to more than a block keeps, views that begin anywhere. Expected
-// are sums in double of what the device stores, by the definition of each operation.
+// Kernels that process eight elements at a time, at widths and places that are no multiples of
+// eight: every type, rows from one element to more than a block keeps, views that begin anywhere.
+// Expected are sums in double of what the device stores, by the definition of each operation.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -75,7 +75,7 @@ void expect_norms(std::int64_t rows, std::int64_t columns, ElementType type, boo
     e.dscale[c] += dscale_before[c];
     e.dshift[c] = (centred ? e.dshift[c] : 0) + dshift_before[c];
   }
-  // One column, centred, is nothing but its rounding.
+  // A single centred column contains only rounding.
   if (columns > 1 || !centred) expect_near(y.get(), e.y, tolerance_of(type), "y of " + what);
   if (columns > 1) expect_near(dx.get(), e.dx, tolerance_of(type) + 2e-5, "dx of " + what);
   expect_near(dscale.get(), e.dscale, 2e-5, "scale's gradient of " + what);
@@ -94,7 +94,7 @@ TEST(Widths, OfRowsThatAreNormedMayBeAny) {
   }
 }
 
-// Several rows for each team: of teams that share a block, of a block, of parts of a warp.
+// Several rows per team, for teams that share a block, fill a block, or are parts of a warp.
 TEST(Widths, OfManyRowsThatAreNormedMayBeAny) {
   for (const ElementType type : kTypes) {
     for (const bool centred : {false, true}) {
@@ -155,7 +155,7 @@ TEST(Widths, OfHeadsThatAreTurnedMayBeAny) {
   }
 }
 
-// Sines of floats would be off by the rounding of the angle.
+// Sines of angles in float would be off by the rounding of the angle.
 TEST(Widths, OfHeadsAreTurnedRightFarFromTheStart) {
   const TestDevice device;
   const DeviceMatrix x(device, 1, 16, ElementType::f32);
@@ -190,7 +190,7 @@ UpdateRule rule_with(int moments, bool keeps_weights) {
   return rule;
 }
 
-// AdamW (Loshchilov & Hutter 2019) or SGD with momentum, of one element; its states change.
+// One element under AdamW (Loshchilov & Hutter 2019) or SGD with momentum; updates its `state`.
 double expected_weight(double weight, double gradient, double* state, const UpdateRule& rule) {
   if (rule.moments == 0) return weight - 0.125 * gradient;
   if (rule.moments == 1) {

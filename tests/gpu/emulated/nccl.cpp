@@ -1,6 +1,6 @@
-// As much of NCCL as executor/cuda/nccl_transport.cpp calls, among threads of one process: what a
-// call moves is moved before it returns. Members that call different things, or with other counts
-// or types, get an error instead of NCCL's deadlock.
+// As much of NCCL as executor/cuda/nccl_transport.cpp calls, among threads of one process. A call
+// moves its data before it returns. Members that make different calls, or use other counts or
+// types, get an error instead of NCCL's deadlock.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <nccl.h>
@@ -22,12 +22,12 @@
 
 #include "tests/gpu/emulated/runtime.h"
 
-// Named, since the library's own type has what is in it.
+// The namespace has a name because the library's own type contains its types.
 namespace emulated_nccl {
 
 using Bytes = std::vector<char>;
 
-// What a member brings to a call: what has to be the same of all, and its numbers.
+// A member's part in a call: what must be equal for all members, and its numbers.
 struct Contribution {
   std::string call;
   Bytes bytes;
@@ -39,7 +39,7 @@ class Meeting {
   explicit Meeting(int ranks) : all_(static_cast<std::size_t>(ranks)), barrier_(ranks) {}
   int ranks() const { return static_cast<int>(all_.size()); }
 
-  // Of all members, once each of them is here; nothing: they called different things.
+  // The contributions of all members, once each has come; nothing if they made different calls.
   std::vector<Contribution> exchange(int rank, Contribution mine) {
     all_[static_cast<std::size_t>(rank)] = std::move(mine);
     barrier_.arrive_and_wait();
@@ -51,8 +51,8 @@ class Meeting {
     return found;
   }
 
-  // The two are connected in the call of their first message, for which the receiver must be in
-  // its own.
+  // Two members are connected during their first message, for which the receiver must be in its own
+  // call.
   void expect(int from, int to) {
     const std::lock_guard lock(mutex_);
     expected_.insert({from, to});
@@ -73,7 +73,7 @@ class Meeting {
     return bytes;
   }
 
-  // The one that members of a split with the same name share.
+  // The communicator that the members of a split with the same name share.
   std::shared_ptr<Meeting> part(const std::string& name, int ranks) {
     const std::lock_guard lock(mutex_);
     std::shared_ptr<Meeting>& part = parts_[name];
@@ -107,7 +107,8 @@ Library& library() {
   return the_library;
 }
 
-// Calls between ncclGroupStart() and ncclGroupEnd() of this thread; sends before what waits.
+// Calls of this thread between ncclGroupStart() and ncclGroupEnd(); sends run before calls that
+// wait.
 struct Grouped {
   int depth = 0;
   std::vector<std::function<ncclResult_t()>> sends, others;
@@ -139,7 +140,7 @@ void put_number(void* to, std::size_t i, ncclDataType_t type, float number) {
   if (type == ncclBfloat16) static_cast<__nv_bfloat16*>(to)[i] = __float2bfloat16(number);
 }
 
-// Numbers first … first + count − 1 of all members, to `to`.
+// Reduces numbers first … first + count − 1 of all members into `to`.
 void reduce(const std::vector<Contribution>& all, std::size_t first, std::size_t count,
             ncclDataType_t type, ncclRedOp_t how, void* to) {
   for (std::size_t i = 0; i < count; ++i) {
@@ -160,7 +161,7 @@ std::string name_of(const char* call, std::size_t count, ncclDataType_t type, in
 }  // namespace emulated_nccl
 using namespace emulated_nccl;
 
-// NCCL's own names.
+// These names are NCCL's own.
 // NOLINTBEGIN(readability-identifier-naming)
 struct ncclComm : Member {};
 
