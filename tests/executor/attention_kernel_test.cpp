@@ -55,7 +55,7 @@ TEST(AttentionOfTheHost, GivesHiddenKeysTheProbabilityZero) {
   }
 }
 
-// A weight of the smallest normal float would already give 0.1 here.
+// A weight of the smallest normal float, times 1e37, would already give 0.1.
 TEST(AttentionOfTheHost, SeesNothingOfTheValuesOfHiddenKeys) {
   for (const bool fused : {true, false}) {
     Attended of(fused);

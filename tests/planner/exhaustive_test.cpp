@@ -47,7 +47,7 @@ class EveryPlan {
     for (value = 1; value <= most; ++value) then();
   }
 
-  // Of no names: any.
+  // An empty list allows any name.
   static bool has(const std::vector<std::string>& names, std::string_view name) {
     return names.empty() || std::find(names.begin(), names.end(), name) != names.end();
   }
@@ -128,8 +128,7 @@ class EveryPlan {
     return sizes;
   }
 
-  // Activations on the host, which a stack may use instead of recomputation: under ZeRO-3, without
-  // a pipeline.
+  // Activations on the host instead of recomputation, under ZeRO-3 without a pipeline.
   bool instead_of_recompute(const OffloadChoice& choice, int stage) const {
     return job_.training.stack.offloads_activations && named_.offloads.empty() && stage == 3 &&
            choice.name == "activations" && request_.pipeline_parallel == 1;
@@ -276,7 +275,7 @@ void expect_the_same(const PreparedJob& job, Objective objective, int scenario, 
   }
 }
 
-// Returns what was found.
+// Returns the result of the search.
 SearchResult expect_the_same(const PreparedJob& job, Objective objective, int scenario,
                              const Named& named = {}) {
   SearchResult found;
@@ -369,8 +368,7 @@ std::optional<Bytes> part_of_states(const Job& job, int i) {
   return Bytes(kShares[static_cast<std::size_t>(i % 4)] * kBytes * prepare(job).parameters);
 }
 
-// Links to the host from slow to fast, so that copies show or hide; hosts with little and much
-// memory.
+// Links to the host from slow to fast; hosts with little and with much memory.
 void expect_the_same_with_offload(int scenarios) {
   constexpr Objective kObjectives[] = {Objective::step_time, Objective::energy, Objective::memory};
   RandomJobs drawn(14);
@@ -421,8 +419,7 @@ TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsWhereTheStackOffloads) {
   }
 }
 
-// ZeRO stages under a pipeline and numbers of recomputed layers that the stack does not run; some
-// would be faster.
+// ZeRO stages and numbers of recomputed layers that the stack does not run; some would be faster.
 TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsOfWhatTheStackOffers) {
   constexpr Objective kObjectives[] = {Objective::step_time, Objective::step_time,
                                        Objective::memory};
