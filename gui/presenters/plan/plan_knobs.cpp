@@ -11,7 +11,7 @@
 namespace trainyard {
 namespace {
 
-constexpr int kLargestListed = 64;  // beyond it, powers of two and what divides the devices
+constexpr int kLargestListed = 64;  // larger values: only powers of two and divisors of `divided`
 
 std::vector<int> values_to(int most, int divided) {
   std::vector<int> values;
@@ -60,8 +60,8 @@ QString switch_name(int value) {
                     : QCoreApplication::translate("PlanKnobs", "on");
 }
 
-// A number of chunks is one of the schedule's: another schedule has the fewest that it runs with.
-// Without a name the chunks choose it.
+// The number of chunks after the schedule has changed: the least of an interleaved schedule, and
+// open for any other named one. Without a named schedule it stays and chooses the schedule.
 std::optional<int> chunks_of(const PlanRequest& request) {
   if (request.schedule.empty()) return request.virtual_stages;
   const Schedule* schedule = find_schedule(request.schedule);
@@ -103,44 +103,53 @@ constexpr PlanKnob degree(const char* key, const char* label, const char* help,
 #define TRAINYARD_KNOB_TEXT(text) QT_TRANSLATE_NOOP("PlanKnobs", text)
 
 const PlanKnob kKnobs[] = {
-    degree<&PlanRequest::tensor_parallel>("tensor_parallel", TRAINYARD_KNOB_TEXT("Tensor parallel"),
-                                          TRAINYARD_KNOB_TEXT("ranks that share each layer"),
-                                          degrees),
+    degree<&PlanRequest::tensor_parallel>(
+        "tensor_parallel", TRAINYARD_KNOB_TEXT("Tensor parallel"),
+        TRAINYARD_KNOB_TEXT("number of ranks that the matrices of each layer are split over"),
+        degrees),
     {"sequence_parallel", TRAINYARD_KNOB_TEXT("Sequence parallel"),
-     TRAINYARD_KNOB_TEXT("norms and residuals are split over the tensor-parallel ranks"),
+     TRAINYARD_KNOB_TEXT(
+         "whether norms and residuals are split along the sequence over the tensor-parallel ranks"),
      [](const PlanRequest& r) { return r.sequence_parallel.value_or(false) ? 1 : 0; },
      [](PlanRequest& r, int value) { r.sequence_parallel = value != 0; }, two, switch_name, false},
     degree<&PlanRequest::context_parallel>(
         "context_parallel", TRAINYARD_KNOB_TEXT("Context parallel"),
-        TRAINYARD_KNOB_TEXT("ranks that share a sequence"), degrees),
-    degree<&PlanRequest::pipeline_parallel>("pipeline_parallel",
-                                            TRAINYARD_KNOB_TEXT("Pipeline stages"),
-                                            TRAINYARD_KNOB_TEXT("stages of layers"), degrees),
+        TRAINYARD_KNOB_TEXT("number of ranks that each sequence is split over, attention included"),
+        degrees),
+    degree<&PlanRequest::pipeline_parallel>(
+        "pipeline_parallel", TRAINYARD_KNOB_TEXT("Pipeline stages"),
+        TRAINYARD_KNOB_TEXT("number of pipeline stages that the layers are divided into"), degrees),
     {"virtual_stages", TRAINYARD_KNOB_TEXT("Virtual stages"),
-     TRAINYARD_KNOB_TEXT("chunks that each stage holds"),
+     TRAINYARD_KNOB_TEXT("number of chunks of layers that each pipeline stage holds"),
      [](const PlanRequest& r) { return r.virtual_stages.value_or(1); },
      [](PlanRequest& r, int value) { r.virtual_stages = value; }, layer_counts, number_name, true},
-    degree<&PlanRequest::expert_parallel>("expert_parallel", TRAINYARD_KNOB_TEXT("Expert parallel"),
-                                          TRAINYARD_KNOB_TEXT("ranks that share the experts"),
-                                          expert_counts),
+    degree<&PlanRequest::expert_parallel>(
+        "expert_parallel", TRAINYARD_KNOB_TEXT("Expert parallel"),
+        TRAINYARD_KNOB_TEXT("number of ranks that the experts of each layer are spread over"),
+        expert_counts),
     degree<&PlanRequest::expert_tensor_parallel>(
         "expert_tensor_parallel", TRAINYARD_KNOB_TEXT("Expert tensor parallel"),
-        TRAINYARD_KNOB_TEXT("ranks that share each expert"), expert_degrees),
-    degree<&PlanRequest::micro_batch>("micro_batch", TRAINYARD_KNOB_TEXT("Micro-batch"),
-                                      TRAINYARD_KNOB_TEXT("sequences of one pass"), batches),
+        TRAINYARD_KNOB_TEXT("number of ranks that the matrices of each expert are split over"),
+        expert_degrees),
+    degree<&PlanRequest::micro_batch>(
+        "micro_batch", TRAINYARD_KNOB_TEXT("Micro-batch"),
+        TRAINYARD_KNOB_TEXT("number of sequences that a rank processes in one pass"), batches),
     {"zero_stage", TRAINYARD_KNOB_TEXT("ZeRO stage"),
-     TRAINYARD_KNOB_TEXT("1 shards optimizer states, 2 gradients too, 3 parameters too"),
+     TRAINYARD_KNOB_TEXT("what data-parallel ranks shard: 0 nothing, 1 optimizer states, 2 also "
+                         "gradients, 3 also parameters"),
      [](const PlanRequest& r) { return r.zero_stage.value_or(0); },
      [](PlanRequest& r, int value) { r.zero_stage = value; }, zero_stages, number_name, true},
     {"recompute", TRAINYARD_KNOB_TEXT("Recompute"),
-     TRAINYARD_KNOB_TEXT("activations that the backward pass computes again"),
+     TRAINYARD_KNOB_TEXT(
+         "which activations the backward pass computes again instead of keeping them"),
      [](const PlanRequest& r) { return static_cast<int>(r.recompute.mode); },
      [](PlanRequest& r, int value) {
        r.recompute = {.mode = static_cast<RecomputeMode>(value)};
        r.recompute_per_stage.clear();
      },
      recomputes, recompute_name_of, false},
-    {"schedule", TRAINYARD_KNOB_TEXT("Schedule"), TRAINYARD_KNOB_TEXT("order of the passes"),
+    {"schedule", TRAINYARD_KNOB_TEXT("Schedule"),
+     TRAINYARD_KNOB_TEXT("order in which each pipeline stage runs its forward and backward passes"),
      schedule_place, set_schedule, schedule_places, schedule_name_of, false},
 };
 
