@@ -18,14 +18,13 @@ namespace trainyard {
 
 struct CheckedRuns {
   ValidationReport report;
-  std::vector<MeasuredOf> measured;  // of its rows
-  int asked = 0;                     // runs of the files
-  int priced = 0;                    // fewer, where it was cancelled
+  std::vector<MeasuredOf> measured;  // one for each row of the report
+  int asked = 0;                     // measured runs in the files
+  int priced = 0;                    // fewer than `asked` if the check was cancelled
 };
 
 namespace {
 
-// What was read so far.
 struct ReadRuns {
   std::vector<PricedRun> runs;
   std::vector<MeasuredOf> measured;
@@ -36,7 +35,8 @@ struct ReadRuns {
   }
 };
 
-// The step and every kind of operation of a run on real ranks, as the simulation predicted it.
+// Adds a row for the step of a profile and one for each operation. The predictions, from the
+// simulation, are in the profile too.
 void add_operations(const std::filesystem::path& file, const Profile& profile, ReadRuns& read) {
   const auto add = [&](const std::string& name, Seconds predicted, Seconds measured,
                        MeasuredOf of) {
@@ -59,7 +59,7 @@ void add_operations(const std::filesystem::path& file, const Profile& profile, R
   }
 }
 
-// Reads all and prices until it is stopped.
+// Reads all files. When it is told to stop, it prices no more runs but still counts them.
 Expected<CheckedRuns> checked_runs(const std::vector<std::filesystem::path>& files,
                                    const std::atomic<bool>& stop) {
   ReadRuns read;
@@ -126,7 +126,7 @@ double worst(const ValidationRow& row) { return row.error ? std::abs(*row.error)
 struct AccuracyColumn {
   const char* label;
   QString (*text)(const ValidationRow& row);
-  double (*number)(const ValidationRow& row);  // nullptr: text
+  double (*number)(const ValidationRow& row);  // to sort by; nullptr: the column sorts as text
 };
 
 constexpr double kNone = -std::numeric_limits<double>::infinity();

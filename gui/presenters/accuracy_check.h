@@ -1,4 +1,6 @@
-// Predictions held against the measured runs of validation files, on a thread of its own.
+// Compares predictions with measured runs on a background thread. A file is a list of scenarios
+// with measured step times, which are estimated here, or a profile of `trainyard run`, which holds
+// predicted and measured times of a step and its operations.
 #pragma once
 
 #include <QAbstractTableModel>
@@ -16,7 +18,7 @@ namespace trainyard {
 struct ValidationReport;
 struct ValidationRow;
 
-// What a row of a report is of: a run, or the step or an operation of a profile.
+// What a row of a report compares: a measured run, or the step or one operation of a profile.
 enum class MeasuredOf { run, step, operation };
 
 struct CheckedRuns;
@@ -30,9 +32,9 @@ class AccuracyCheck : public QObject {
   void start(std::vector<std::filesystem::path> files);
   void cancel() { work_.stop(); }
   bool busy() const { return work_.busy(); }
-  // nullptr: none yet.
+  // nullptr: there is no report yet.
   std::shared_ptr<const ValidationReport> report() const;
-  std::vector<MeasuredOf> measured() const;  // of the report's rows, in order
+  std::vector<MeasuredOf> measured() const;  // one for each row of the report, in its order
   const QString& problem() const { return problem_; }
   QString summary() const;
 
@@ -48,8 +50,8 @@ class AccuracyCheck : public QObject {
   Background work_;
 };
 
-// The rows of a report, the steps of profiles and then the worst first, and what they have in
-// common.
+// The rows of a report as a table: the steps of profiles come first, then the other rows from the
+// largest error down.
 class AccuracyModel : public QAbstractTableModel {
   Q_OBJECT
  public:

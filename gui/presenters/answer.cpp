@@ -35,7 +35,7 @@ AnswerLine money_line(const Estimate& estimate) {
           tr("a step, %1").arg(energy)};
 }
 
-// A stack whose interval is a point, `ideal`, predicts no measured time.
+// The stack `ideal` has an interval of zero width: it states a bound, not a time to be measured.
 QString interval_text(const Estimate& found, const Job& job, const Plan& plan) {
   if (found.step_time_low == found.step_time_high) {
     return tr("a bound: the stack states no interval");
@@ -91,7 +91,7 @@ constexpr MemoryPart kMemoryParts[] = {
     {"fragmentation", QT_TRANSLATE_NOOP("Answer", "fragmentation"), &MemoryByKind::fragmentation},
 };
 
-// What is no degree, where it is not the default.
+// The choices of a plan other than its degrees, where they differ from the default.
 QString choices_text(const Plan& plan) {
   const QString between = QString::fromUtf8(" · ");
   QString text;

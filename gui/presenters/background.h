@@ -1,6 +1,7 @@
-// Long work beside the window: one piece at a time on a thread of its own, on values it owns. What
-// it found is shown by a function that runs on the window's thread; so is why it failed, where it
-// threw. A new piece replaces the one that runs; the work sees that it is asked to end.
+// Runs long work on a background thread, one piece at a time. A piece of work owns the values that
+// it reads, and returns a function (`Done`) that shows its result; that function runs on the
+// window's thread. If the work throws, `Failed` runs there instead. A new piece replaces the one
+// that runs: the old one sees `stop` become true, and its result is dropped.
 #pragma once
 
 #include <QObject>
@@ -18,23 +19,23 @@ class Background {
  public:
   using Done = std::function<void()>;
   using Work = std::function<Done(const std::atomic<bool>& stop)>;
-  using Failed = std::function<void(const QString& why)>;  // in the place of Done
+  using Failed = std::function<void(const QString& why)>;  // is called instead of Done
 
-  // `receiver` owns this and lives on the window's thread.
+  // Requires: `receiver` owns this object and lives on the window's thread.
   Background(QObject& receiver, Failed failed) : receiver_(receiver), failed_(std::move(failed)) {}
   ~Background();  // stops and waits
   Background(const Background&) = delete;
   Background& operator=(const Background&) = delete;
 
-  // What runs is asked to end and its result dropped.
+  // Asks running work to end, drops its result, and then starts this work.
   void start(Work work);
-  // What runs is asked to end, and what it has by then is shown; what waits is dropped.
+  // Asks the running work to end; what it has found by then is shown. Work that waits is dropped.
   void stop();
   bool busy() const { return thread_.joinable(); }
 
  private:
   void launch(Work work);
-  // On the work's thread.
+  // Runs on the background thread.
   Done done_or_failed(const Work& work, const std::atomic<bool>& stop) const;
   void finish(const Done& done);
 

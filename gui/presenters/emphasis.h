@@ -1,5 +1,5 @@
-// How a cell of any table or tree stands out, as roles that hold true or nothing: what that looks
-// like is the view's business (gui/pages/emphasis_delegate.h).
+// How a cell of a table or tree stands out. The data of such a role is true or nothing; what it
+// looks like is decided by the view (gui/pages/emphasis_delegate.h).
 #pragma once
 
 #include <Qt>
@@ -8,8 +8,8 @@ namespace trainyard {
 
 enum EmphasisRole {
   strong_role = Qt::UserRole + 100,
-  muted_role,    // an example, or what stands where nothing is
-  problem_role,  // wrong
+  muted_role,    // an example, or a placeholder for an absent value
+  problem_role,  // a value that is wrong
 };
 
 }  // namespace trainyard

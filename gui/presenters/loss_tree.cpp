@@ -16,7 +16,7 @@ namespace {
 struct LossKind {
   int parent;
   const char* label;
-  std::optional<Spent> spent = std::nullopt;  // none: those below
+  std::optional<Spent> spent = std::nullopt;  // nothing: an inner node, the sum of its children
 };
 
 constexpr int kRun = 0, kFailures = 3, kRestarts = 5;

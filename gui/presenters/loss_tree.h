@@ -1,4 +1,5 @@
-// Where the time of a run goes, as a tree: what went into the work, and what was lost by what.
+// Where the time of a whole run goes, as a tree: useful training, and what is lost to checkpoints,
+// failures (work done again, the phases of restarts), maintenance and stragglers.
 #pragma once
 
 #include <QAbstractItemModel>
@@ -9,14 +10,14 @@ namespace trainyard {
 
 struct Campaign;
 
-// Mean over the lives of a run. Time of inner nodes is that of the nodes below.
+// Times are means over the simulated lives of the run. An inner node has the sum of its children.
 struct LossNode {
-  int parent = -1;  // a place before this one; the first is the whole run
+  int parent = -1;  // index of an earlier node; −1: this is the first node, the whole run
   QString label;
   double seconds = 0;
-  double share = 0;  // of the run
+  double share = 0;  // fraction of the run's time
 };
-// Without what takes no time.
+// Leaves out nodes that take no time.
 std::vector<LossNode> loss_tree(const Campaign& campaign);
 
 class LossModel : public QAbstractItemModel {
@@ -36,7 +37,7 @@ class LossModel : public QAbstractItemModel {
                       int role = Qt::DisplayRole) const override;
 
  private:
-  // Of what is above everything −1.
+  // The node of an index; −1: the index is invalid, as the parent of the whole run is.
   static int node_of(const QModelIndex& index);
   const std::vector<int>& below(int node) const;
 

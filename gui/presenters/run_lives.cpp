@@ -15,11 +15,11 @@ namespace {
 
 struct Part {
   Spent kind;
-  const char* colour;  // key
+  const char* colour;  // key of colour_of()
   const char* label;
 };
 
-constexpr int kTuningRuns = 40;  // of each interval, as the command does
+constexpr int kTuningRuns = 40;  // lives simulated for each interval, as `trainyard goodput` does
 
 constexpr std::array<Part, kSpentKinds> kParts = {{
     {Spent::useful, "compute", QT_TRANSLATE_NOOP("trainyard::RunLives", "useful training")},
@@ -42,7 +42,7 @@ QString days_text(double seconds) {
   return RunLives::tr("%1 days").arg(qt(number(Seconds(seconds) / kDay, 3)));
 }
 
-// One time where all lives take as long.
+// The median and the range, or the median alone if the range is empty.
 QString wall_text(const Quantiles& wall) {
   const QString median = days_text(wall.median);
   return wall.low == wall.high
@@ -174,7 +174,7 @@ void RunLives::cancel() {
   tuning_.stop();
 }
 
-// By what is shown of it: less is chance.
+// Compares goodput as it is shown, to 0.1 %: a smaller difference is chance.
 bool RunLives::gains() const {
   return best_ && percent_text(best_->goodput) != percent_text(best_->goodput_of_taken);
 }

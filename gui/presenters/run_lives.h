@@ -1,5 +1,5 @@
-// Many lives of the whole run, on a thread of their own: where its time goes and when it ends. Then
-// the interval between checkpoints that would be the best, which takes longer.
+// Simulates many lives of the whole run on a background thread: where its time goes and when it
+// ends. Then a second search, which takes longer, finds the best interval between checkpoints.
 #pragma once
 
 #include <QObject>
@@ -20,18 +20,18 @@ struct Question;
 struct LivesAnswer {
   std::shared_ptr<const Question> question;
   Plan plan;
-  std::vector<BarPart> parts;    // of the run's time, mean, seconds
+  std::vector<BarPart> parts;    // parts of the run's time in seconds, means over the lives
   std::vector<LossNode> losses;  // the same as a tree
-  std::vector<double> days;      // that each life takes
-  // What the lives differ in: days, or their goodput where all have the same duration.
+  std::vector<double> days;      // [life]: how long it takes
+  // [life]: its duration in days, or, if all lives last equally long, its goodput in %.
   std::vector<double> spread;
   QString spread_unit, spread_name;
   QString summary;
-  bool misfits = false;  // the plan, by its memory
+  bool misfits = false;  // the plan needs more memory than the device has
   LifeSettings settings;
-  Seconds young, daly;   // intervals of the closed form
-  Seconds around;        // where the best one is looked for
-  bool is_whole = true;  // false: cancelled before all lives
+  Seconds young, daly;   // the best intervals in closed form (Young, Daly)
+  Seconds around;        // the search for the best interval starts here
+  bool is_whole = true;  // false: cancelled before all lives had ended
 };
 
 class RunLives : public QObject {
@@ -41,25 +41,25 @@ class RunLives : public QObject {
   ~RunLives() override;
 
   void start(std::shared_ptr<const Question> question, const Candidate& candidate);
-  // With the lives that have ended; before the first one the answer from before stays, and a
-  // problem says so.
+  // Ends with an answer from the lives that have ended by then. If none has, the earlier answer
+  // stays and problem() says that the simulation was cancelled.
   void cancel();
   bool busy() const { return work_.busy(); }
-  // nullptr: none yet, or the last one failed.
+  // nullptr: there is no answer yet, or the last simulation failed.
   const std::shared_ptr<const LivesAnswer>& answer() const { return answer_; }
   const QString& problem() const { return problem_; }
-  // Between checkpoints, of the answer; nothing: not found yet, or not at all.
+  // The best interval between checkpoints for the answer; nothing: not found yet, or none found.
   const std::optional<BestInterval>& best_interval() const { return best_; }
-  bool gains() const;  // it is better than the interval that was taken
+  bool gains() const;  // whether it gives a better goodput than the answer's own interval
   bool is_tuning() const { return tuning_.busy(); }
-  // The interval that was taken beside others, in a line; empty: there is no answer.
+  // The answer's interval beside Young's, Daly's and the best one; empty: there is no answer.
   QString interval_text() const;
 
  Q_SIGNALS:
   void started();
   void progressed(double share);
   void finished();
-  void tuned();  // the best interval is found, or never will be
+  void tuned();  // the search for the best interval has begun, or has ended
 
  private:
   Background::Done cancelled();

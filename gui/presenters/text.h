@@ -17,10 +17,10 @@ inline QString qt(std::string_view text) {
 inline QString path_text(const std::filesystem::path& path) { return qt(path.string()); }
 inline std::filesystem::path path_of(const QString& text) { return text.toStdString(); }
 
-// As it is, but where lines are wrapped a number keeps its unit.
+// The same text with no-break spaces between numbers and units, which wrapping must not part.
 QString unbroken(QString text);
 
-// One line, as the command line prints it.
+// An error in one line, as the command line prints it.
 inline QString qt(const Error& error) {
   return qt(error.where.empty() ? error.message : error.where + ": " + error.message);
 }

@@ -17,7 +17,8 @@ namespace {
 
 using VertexId = TopologyGraph::vertex_descriptor;
 
-// Devices that a vertex of a node serves: itself; of a NIC those it hangs on, or all of its node.
+// The devices that a vertex serves. A device serves itself. A NIC serves the devices that it is
+// attached to, or all devices of its node if it is attached to the host. Others serve none.
 std::vector<VertexId> devices_of(const TopologyGraph& graph, VertexId vertex, int per_node) {
   if (graph[vertex].kind == VertexKind::device) return {vertex};
   std::vector<VertexId> devices;
@@ -32,7 +33,7 @@ std::vector<VertexId> devices_of(const TopologyGraph& graph, VertexId vertex, in
   return devices;
 }
 
-// Carried and what could have been, of some links in one direction.
+// Bytes that some links carried in one direction, and the most that they could have carried.
 struct Share {
   Bytes carried, most;
   double value() const { return most > Bytes(0) ? carried / most : 0; }
@@ -92,7 +93,7 @@ class LoadsOfMap {
   const std::vector<LinkTraffic>& traffic_;
   Seconds step_;
   ClusterLoad load_;
-  std::vector<std::pair<Share, Share>> of_links_;  // in both directions
+  std::vector<std::pair<Share, Share>> of_links_;  // one share for each direction
 };
 
 QString summary_of(const ClusterMap& map, const ClusterLoad& load, Seconds step) {

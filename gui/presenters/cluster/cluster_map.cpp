@@ -33,8 +33,8 @@ QString rate_text(BytesPerSecond rate) {
 
 bool is_switch(VertexKind kind) { return kind == VertexKind::leaf || kind == VertexKind::spine; }
 
-// The leaf that every node hangs on: of several (a rail for each NIC) the first one. Nodes without
-// one hang on their NVLink domain alone.
+// The leaf switch of every node. A node with several leaves (a rail for each NIC) gets the first. A
+// node without a leaf gets a negative number that it shares with the nodes of its NVLink domain.
 std::vector<std::int64_t> leaf_of_nodes(const TopologyGraph& graph, int nodes, int domain_nodes) {
   std::vector<std::int64_t> leaves(static_cast<std::size_t>(nodes));
   for (int node = 0; node < nodes; ++node) {
@@ -52,7 +52,7 @@ std::vector<std::int64_t> leaf_of_nodes(const TopologyGraph& graph, int nodes, i
   return leaves;
 }
 
-// A rail's other leaves belong to the rack whose NICs hang on them.
+// The rack of every leaf, those of further rails too: the rack of a node with a NIC at this leaf.
 std::map<VertexId, int> rack_of_switches(const TopologyGraph& graph,
                                          const std::vector<int>& rack_of_node) {
   std::map<VertexId, int> racks;
@@ -68,7 +68,7 @@ std::map<VertexId, int> rack_of_switches(const TopologyGraph& graph,
 
 struct FoundLinks {
   std::vector<MapLink> links;
-  std::vector<std::optional<PlaceOfEdge>> places;  // of the graph's edges
+  std::vector<std::optional<PlaceOfEdge>> places;  // [edge of the graph]
 };
 
 FoundLinks links_between(const TopologyGraph& graph, const std::map<VertexId, int>& racks) {
@@ -253,7 +253,8 @@ QString ClusterMap::describe_group(int rank, MapColour colour) const {
                      .arg(hops)
                      .arg(crossings);
   const std::size_t slowest = crossings > 0 ? crossing : 0;
-  // A ring leaves a domain by the NICs of all its ranks there, a message by those of its sender.
+  // A ring leaves a domain through the NICs of all its ranks there, a message between stages
+  // through those of its sender.
   const BytesPerSecond across =
       is_chain ? links.passing : links.across * double(links.ranks_per_domain);
   const BytesPerSecond rate = crossings > 0 ? across : links.inside;

@@ -1,5 +1,6 @@
-// Where a plan's ranks are: a row for each stage and context rank, a column for each replica, and
-// in the cell the nodes of the tensor-parallel group that is there.
+// A table of where a plan's ranks are. It has a row for each pair of stage and context-parallel
+// rank and a column for each data-parallel replica. A cell names the nodes of the tensor-parallel
+// group with these coordinates.
 #pragma once
 
 #include <QAbstractTableModel>
@@ -12,7 +13,7 @@ class ClusterMap;
 class PlacementModel : public QAbstractTableModel {
   Q_OBJECT
  public:
-  enum Role { rank_role = Qt::UserRole };  // the first of the group
+  enum Role { rank_role = Qt::UserRole };  // the first rank of the cell's group
 
   explicit PlacementModel(QObject* parent = nullptr) : QAbstractTableModel(parent) {}
   void set_map(std::shared_ptr<const ClusterMap> map);

@@ -12,7 +12,7 @@ DroppedFile dropped_file(const std::filesystem::path& file) {
   constexpr qint64 kHead = 64 << 10;  // bytes
   if (file.extension() == ".sqlite") return DroppedFile::sweep_results;
   QFile begin(path_text(file));
-  // A FIFO would block.
+  // Opening a FIFO would block.
   if (!QFileInfo(begin).isFile() || !begin.open(QIODevice::ReadOnly)) return DroppedFile::document;
   const QByteArray head = begin.read(kHead).trimmed();
   if (head.contains("\"traceEvents\"")) return DroppedFile::trace;

@@ -7,7 +7,7 @@
 namespace trainyard {
 namespace {
 
-constexpr int kSettled = 200;  // ms without a change: it may be written in parts
+constexpr int kSettled = 200;  // ms without a change, since a file may be written in parts
 
 }  // namespace
 
@@ -22,7 +22,7 @@ FileWatch::FileWatch(QObject* parent) : QObject(parent) {
   connect(&watcher_, &QFileSystemWatcher::directoryChanged, this, wait);
 }
 
-// The folder too: a file that is renamed over this one is another file.
+// Watches the folder too: a file that is renamed over this one is a new file to the watcher.
 void FileWatch::watch(const std::filesystem::path& file) {
   const QStringList before = watcher_.files() + watcher_.directories();
   if (!before.isEmpty()) watcher_.removePaths(before);

@@ -1,4 +1,4 @@
-// Tells when a file is written by anyone, in place or as another one renamed over it.
+// Tells when any program writes a file, whether in place or by renaming another file over it.
 #pragma once
 
 #include <QDateTime>
@@ -15,14 +15,14 @@ class FileWatch : public QObject {
  public:
   explicit FileWatch(QObject* parent = nullptr);
 
-  // Instead of the one before; empty: none.
+  // Watches this file instead of the one before; an empty path watches none.
   void watch(const std::filesystem::path& file);
 
  Q_SIGNALS:
   void written();
 
  private:
-  using Stamp = std::pair<QDateTime, qint64>;  // when it was written, and its bytes
+  using Stamp = std::pair<QDateTime, qint64>;  // time of the last write, size in bytes
   Stamp stamp() const;
   void look();
 

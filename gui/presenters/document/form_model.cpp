@@ -127,7 +127,7 @@ bool FormModel::setData(const QModelIndex& index, const QVariant& value, int rol
   const FormRow& row = row_of(index);
   const std::string text = value.toString().toStdString();
   if (text == row.value) return false;
-  const std::string pointer = row.pointer;  // the form may be another one afterwards
+  const std::string pointer = row.pointer;  // a copy: typed() may replace the form
   Q_EMIT typed(pointer, text);
   return true;
 }

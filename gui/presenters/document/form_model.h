@@ -1,5 +1,5 @@
-// A document's form (scenarios/form.h) as a tree of keys and values. Nothing is changed here: what
-// is typed goes out as a signal and comes back as another form.
+// A document's form (scenarios/form.h) as a tree of keys and values. The model never changes the
+// document: it emits typed(), its owner edits the text, and set_form() brings the new form.
 #pragma once
 
 #include <QAbstractItemModel>
@@ -20,16 +20,17 @@ class FormModel : public QAbstractItemModel {
     pointer_role = Qt::UserRole,  // JSON pointer
     editor_role,                  // int(FormEditor)
     choices_role,
-    catalog_role,  // kind of document, of a reference
-    help_role,     // meaning, what is allowed, what absence means
+    catalog_role,  // of a reference to the catalog: the kind of document
+    help_role,     // what the key means, what is allowed, what its absence means
   };
 
   explicit FormModel(QObject* parent = nullptr);
   ~FormModel() override;
 
-  // The same keys as before: values change in place, so that what is unfolded stays so.
+  // If the keys are the same as before, values change in place and unfolded rows stay unfolded.
   void set_form(Form form);
-  // The row at or above the pointer is marked with the message; empty: none is.
+  // Marks the row at the pointer, or the nearest one above it, with the message. An empty message
+  // clears the mark.
   void set_problem(const std::string& pointer, const QString& message);
   QModelIndex index_of(const std::string& pointer) const;
 
@@ -56,8 +57,8 @@ class FormModel : public QAbstractItemModel {
   QString help(const FormRow& row) const;
 
   std::unique_ptr<Form> form_;
-  std::vector<std::vector<int>> children_;  // [row + 1], the document itself first
-  std::vector<int> place_;                  // [row]: among its section's
+  std::vector<std::vector<int>> children_;  // [row + 1]; [0] is the document itself
+  std::vector<int> place_;                  // [row]: its place among the rows of its section
   int problem_row_ = -1;
   QString problem_;
 };

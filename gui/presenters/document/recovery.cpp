@@ -21,8 +21,8 @@ constexpr const char* kSnapshot = ".autosave";
 
 fs::path lock_of(fs::path snapshot) { return snapshot.replace_extension(".lock"); }
 
-// The document's path and the bytes of what was saved of it in a line each, what was saved, its
-// text.
+// Line 1: the document's path. Line 2: the size of the saved text in bytes. Then the saved text
+// and, without a separator, the edited text.
 std::string snapshot_of(const fs::path& file, const std::string& saved, const std::string& text) {
   return file.string() + "\n" + std::to_string(saved.size()) + "\n" + saved + text;
 }
@@ -33,7 +33,7 @@ std::optional<RecoveryOffer> offer_of(const std::string& content) {
   const char* const end = content.data() + content.size();
   std::size_t bytes = 0;
   const auto [number_end, error] = std::from_chars(content.data() + path_end + 1, end, bytes);
-  if (error != std::errc() || number_end == end) {  // as they were before what was saved was kept
+  if (error != std::errc() || number_end == end) {  // older format: line 1 and the edited text
     return RecoveryOffer{.file = content.substr(0, path_end), .text = content.substr(path_end + 1)};
   }
   const std::string_view rest(number_end + 1, end);
@@ -45,7 +45,7 @@ std::optional<RecoveryOffer> offer_of(const std::string& content) {
 
 bool is_left_behind(const fs::path& snapshot) {
   QLockFile lock(path_text(lock_of(snapshot)));
-  lock.setStaleLockTime(0);  // only a dead owner makes it stale
+  lock.setStaleLockTime(0);  // a lock is stale only if its owner is dead, whatever its age
   return lock.tryLock(0);
 }
 
@@ -66,7 +66,7 @@ Recovery::~Recovery() { discard(); }
 
 void Recovery::keep(const fs::path& file, const std::string& saved, const std::string& text) {
   const fs::path whole = file.empty() ? file : fs::absolute(file);
-  // A full disk must not stop the work; there is nothing better to do with the failure.
+  // Failure to write, on a full disk for example, must not interrupt the user, so it is ignored.
   static_cast<void>(write_file(snapshot_, snapshot_of(whole, saved, text)));
 }
 

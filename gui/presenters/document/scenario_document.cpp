@@ -13,8 +13,8 @@
 namespace trainyard {
 namespace {
 
-constexpr qint64 kSameKeystrokes = 1000;  // ms between two that are undone at once
-// A scenario is read anew at every keystroke, so the window takes fewer bytes than the commands do.
+constexpr qint64 kSameKeystrokes = 1000;  // keystrokes closer than this, in ms, are undone together
+// A scenario is read again at every keystroke, so the limits are lower than those of the commands.
 constexpr std::size_t kLargestDropped = std::size_t{1} << 20;
 constexpr std::size_t kLargestScenario = std::size_t{128} << 10;
 
@@ -55,7 +55,7 @@ void ScenarioDocument::recover(std::string text, const std::filesystem::path& fi
 }
 
 Expected<void> ScenarioDocument::save(const std::filesystem::path& file) {
-  // One that is wrong is saved as it is.
+  // Relative paths are rewritten for the new place; a text that is wrong is saved unchanged.
   std::string moved = scenario_at(text(), place(), file).value_or(text());
   if (auto written = write_file(file, moved); !written) return written;
   file_ = file;
@@ -165,7 +165,7 @@ void ScenarioDocument::replace(std::string text, const std::filesystem::path& fi
 void ScenarioDocument::read() {
   auto question = question_of(text(), place());
   if (question && question->scenario.plan) {
-    // The degrees are wrong only beside the job; its line is as good as any other.
+    // Only making the plan shows whether its degrees suit the job.
     const auto plan = requested_plan(question->scenario, question->job);
     if (!plan) question = tl::unexpected(plan.error());
   }

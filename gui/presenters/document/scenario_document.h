@@ -1,6 +1,6 @@
-// The document that the window shows: its text with undo, the file it came from, and what reading
-// it gave: a question that can be answered, or the line that is wrong. Every edit, by form or by
-// text, goes through here.
+// The document that the window shows: its text with undo, the file that it came from, and the
+// result of reading it. That is either a Question, which pages can answer, or a DocumentProblem
+// with the line that is wrong. Every edit, in the form or in the text, goes through this class.
 #pragma once
 
 #include <QElapsedTimer>
@@ -23,9 +23,9 @@ struct Question;
 
 struct DocumentProblem {
   QString message;
-  int line = 0;  // 0: in another document, or in none
-  std::string pointer;
-  bool is_of_window = false;  // the document is right, but not answered here
+  int line = 0;               // 0: the problem is in another document, or at no line
+  std::string pointer;        // JSON pointer; empty: unknown
+  bool is_of_window = false;  // the document is right, but the window cannot answer it
 };
 
 class ScenarioDocument : public QObject {
@@ -34,33 +34,33 @@ class ScenarioDocument : public QObject {
   explicit ScenarioDocument(QObject* parent = nullptr);
   ~ScenarioDocument() override;
 
-  // Whatever the file says is shown; only one that cannot be read is an error.
+  // Shows the file's text, right or wrong. An error only if it cannot be read or is too large.
   Expected<void> open(const std::filesystem::path& file);
-  // A text that no file has.
+  // Starts a new document that has no file.
   void start(std::string text);
-  // As if it had been open and edited: `saved` is what the file had then.
+  // Restores an edited document; `saved` is the text of its file when it was last read or written.
   void recover(std::string text, const std::filesystem::path& file, std::string saved);
   Expected<void> save(const std::filesystem::path& file);
 
   const std::string& text() const { return history_.text(); }
   const std::filesystem::path& file() const { return file_; }  // empty: none yet
   QString title() const;
-  // Whether the file is not any more what was read from it or written to it.
+  // Whether the file exists and differs from the text last read from it or written to it.
   bool changed_on_disk() const;
-  // Its file was deleted: what is here is all there is of it.
+  // Whether its file was deleted, so that this document is the only copy.
   bool is_gone() const;
   bool modified() const { return text() != saved_; }
   const std::string& saved() const { return saved_; }
 
   enum class Edit { whole, keystroke };
   void set_text(std::string text, Edit edit = Edit::whole);
-  // What was typed into a key of the form; an error leaves the text as it was.
+  // Sets a key to what was typed into the form. An error leaves the text as it was.
   Expected<void> set_value(std::string_view pointer, std::string_view typed);
   void set_plan(const Plan& plan);
-  // A document of any kind, or a Hugging Face config, as part of this one; a scenario is opened
-  // where `may_leave` says that this one may go.
+  // Makes a document of any kind, or a Hugging Face config, part of this one. A scenario is opened
+  // instead, if `may_leave` says that this document may be replaced.
   Expected<void> take(const std::filesystem::path& file, const std::function<bool()>& may_leave);
-  // The text with that plan, for a document at `destination`.
+  // The text with that plan; relative paths in it are rewritten for a document at `destination`.
   Expected<std::string> text_with(const Plan& plan, const std::filesystem::path& destination) const;
 
   bool can_undo() const { return history_.can_undo(); }
@@ -68,30 +68,30 @@ class ScenarioDocument : public QObject {
   void undo();
   void redo();
 
-  // Of the text as it is: null while it is wrong, and then there is a problem.
+  // The question of the present text; null while the text is wrong, and then there is a problem.
   const std::shared_ptr<const Question>& question() const { return question_; }
   const DocumentProblem& problem() const { return problem_; }
-  // Whether an answer to that question, which was this document's, is one to the text as it is: it
-  // is where the plan is another.
+  // Whether an answer to `question`, an earlier question of this document, also answers the present
+  // text. It does if the two texts differ in the plan alone.
   bool still_asks(const std::shared_ptr<const Question>& question) const;
-  // What stands before an answer: nothing, or that the document has changed since.
+  // A prefix for an answer to `question`: empty, or that the document has changed since.
   QString age_of(const std::shared_ptr<const Question>& question) const;
 
  Q_SIGNALS:
-  void replaced();  // by another document; before changed()
-  void changed();   // text, question and problem
+  void replaced();  // another document took its place; comes before changed()
+  void changed();   // the text, and with it question and problem
   void file_changed();
 
  private:
   void replace(std::string text, const std::filesystem::path& file);
   void read();
-  std::filesystem::path place() const;  // what paths are relative to
+  std::filesystem::path place() const;  // the file that relative paths are resolved against
 
   TextHistory history_;
   std::string saved_;
   std::filesystem::path file_;
   std::shared_ptr<const Question> question_;
-  // Questions that answers may still have, and what was asked.
+  // Earlier questions that answers may still hold, with their text without the plan.
   struct Asked {
     std::weak_ptr<const Question> question;
     std::string text;

@@ -1,5 +1,6 @@
-// Undo and redo of a text: its states, oldest first. Keystrokes that follow each other closely are
-// one state. The oldest are forgotten beyond a number of bytes.
+// Undo and redo of a text, as a list of its states from the oldest on. The caller may join
+// keystrokes that follow each other closely into one state. Beyond `most_bytes` the oldest states
+// are forgotten, but never the present one.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +15,8 @@ class TextHistory {
       : states_{std::move(text)}, most_bytes_(most_bytes) {}
 
   const std::string& text() const { return states_[at_]; }
-  // `joins`: the last state is replaced, where it is the newest and came about the same way.
+  // `joins`: replaces the present state instead of adding one. Ignored for the first state, and for
+  // one after which there is something to redo.
   void add(std::string text, bool joins = false);
   bool can_undo() const { return at_ > 0; }
   bool can_redo() const { return at_ + 1 < states_.size(); }

@@ -21,9 +21,9 @@
 namespace trainyard {
 namespace {
 
-constexpr int kPatience = 10000;     // ms until a process that is told to end is ended
-constexpr int kLastPatience = 5000;  // ms, when this program ends
-constexpr int kAnswerIsNo = 1;       // exit status of a run whose numbers differ
+constexpr int kPatience = 10000;     // ms from telling the child to end until it is killed
+constexpr int kLastPatience = 5000;  // ms, the same when this program ends
+constexpr int kAnswerIsNo = 1;       // exit status of a run whose numbers differ from one rank's
 
 QString found_program() {
   QString beside = QCoreApplication::applicationDirPath() + QStringLiteral("/trainyard");
@@ -31,7 +31,7 @@ QString found_program() {
   return QStandardPaths::findExecutable(QStringLiteral("trainyard"));
 }
 
-// Ctrl-C, which it takes as a request to end its ranks, save what it has and go.
+// Sends SIGINT, like Ctrl-C: the child then ends its ranks, saves what it has and exits.
 void ask_to_end(const QProcess& process) {
   if (process.processId() > 0) ::kill(static_cast<pid_t>(process.processId()), SIGINT);
 }
@@ -215,7 +215,7 @@ void Execution::read_output() {
   }
 }
 
-// Of the error stream: the scenario is called as its user calls it.
+// Logs a line of the error stream, in which the user's name of the scenario replaces our file's.
 void Execution::take_line(const QString& line) {
   if (line.isEmpty()) return;
   last_complaint_ = line;

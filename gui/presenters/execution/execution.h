@@ -1,6 +1,6 @@
-// `trainyard run` and `trainyard calibrate` as child processes: started, watched line by line, and
-// ended. The program supervises its ranks itself and leaves none over when it is told to end, which
-// it also is when this program dies.
+// Runs `trainyard run` and `trainyard calibrate` as child processes: starts them, reads what they
+// write line by line, and ends them. The child supervises its ranks and leaves none running when it
+// is interrupted (SIGINT). The kernel interrupts it too if this program dies.
 #pragma once
 
 #include <QElapsedTimer>
@@ -18,9 +18,9 @@
 namespace trainyard {
 
 struct RunOrder {
-  QString name;  // of the scenario, for messages
+  QString name;  // how messages call the scenario
   QString backend = QStringLiteral("cpu");
-  int ranks = 0;  // fewer than the plan has: a smaller run; 0: all
+  int ranks = 0;  // 0: all ranks of the plan; fewer than the plan has: a run that is scaled down
   int steps = 3, warmup = 1;
   bool verify = false;
 };
@@ -32,44 +32,45 @@ struct CalibrationOrder {
 };
 
 struct Candidate;
-// What a run of a plan on `ranks` of this machine would be, in a line or two.
+// How a run of the plan on `ranks` ranks would be scaled down, and whether this machine's memory
+// suffices.
 QString expected_run(const Candidate& candidate, int ranks);
 
 class Execution : public QObject {
   Q_OBJECT
  public:
   explicit Execution(QObject* parent = nullptr);
-  ~Execution() override;  // ends what runs
+  ~Execution() override;  // ends the child
 
-  // What the machine lacks, in a line; empty: nothing.
+  // What this machine lacks for a run, in a line; empty: nothing.
   QString lacking() const;
   bool has_mpi() const;
   bool can_start() const { return !busy() && !program_.isEmpty(); }
 
-  // Where the scenario of the next run will lie: what its text must be written for.
+  // The file that run() writes the scenario to. Relative paths in its text must suit this place.
   std::filesystem::path scenario_file() const { return in_folder("scenario.json"); }
   void run(std::string_view scenario, const RunOrder& order);
   void calibrate(const CalibrationOrder& order);
   void cancel();
 
   bool busy() const { return process_.state() != QProcess::NotRunning; }
-  double progress() const;  // share of the steps, or of a calibration; below 0: unknown
+  double progress() const;  // fraction of the steps or of the calibration; below 0: unknown
   const RankWatch& watch() const { return watch_; }
-  // How it ended, in a line.
+  // How the last run or calibration ended, in a line.
   const QString& summary() const { return summary_; }
   bool failed() const { return failed_; }
   bool is_complete() const { return !summary_.isEmpty() && !failed_ && !cancelled_; }
-  // What it wrote; empty: nothing.
+  // The files that the child wrote; empty: it did not write that one.
   std::filesystem::path profile() const { return if_there("profile.json"); }
   std::filesystem::path trace() const { return if_there("trace.json"); }
   std::filesystem::path device() const { return if_there("device.json"); }
-  // The profile, or the device where that is what it wrote: whole, or the file stays as it was.
+  // Saves the profile of a run, or the device of a calibration. On an error the file is unchanged.
   Expected<void> save(const std::filesystem::path& file) const;
 
  Q_SIGNALS:
   void started();
   void logged(const QString& line);
-  void looked();  // at the ranks
+  void looked();  // new status of the ranks or progress of a calibration
   void finished();
 
  private:
@@ -83,10 +84,10 @@ class Execution : public QObject {
   void fail_with(const QString& problem);
   void end(int status, QProcess::ExitStatus how);
 
-  QString program_;  // beside this one or on the path; empty: neither
+  QString program_;  // the command `trainyard`, beside this program or on PATH; empty: not found
   QTemporaryDir folder_;
   QProcess process_;
-  QTimer patience_;  // with a process that is told to end
+  QTimer patience_;  // time until a child that was told to end is killed
   QElapsedTimer since_;
   RankWatch watch_;
   double calibrated_ = -1;

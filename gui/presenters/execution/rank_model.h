@@ -1,5 +1,5 @@
-// The ranks of a run as a table: a row each, with where it is, what it waits in and what its last
-// step took.
+// The ranks of a run as a table. Each rank has a row that says where in the program it is, in which
+// call it waits and how long its last step took.
 #pragma once
 
 #include <QAbstractTableModel>
@@ -13,7 +13,7 @@ class RankModel : public QAbstractTableModel {
  public:
   explicit RankModel(QObject* parent = nullptr) : QAbstractTableModel(parent) {}
 
-  // Its ranks as they are now.
+  // Shows the ranks of the watch as they are now.
   void set_watch(RankWatch watch);
 
   int rowCount(const QModelIndex& parent = {}) const override;

@@ -11,15 +11,15 @@
 namespace trainyard {
 namespace {
 
-constexpr double kWindow = 5;             // s
-constexpr std::size_t kFewestLooks = 10;  // before anything is said
-constexpr double kMost = 0.7;             // of the looks
-constexpr double kStandstill = 5;         // s
+constexpr double kWindow = 5;             // s that looks are kept
+constexpr std::size_t kFewestLooks = 10;  // before a rank is said to fall behind
+constexpr double kMost = 0.7;             // fraction of the looks
+constexpr double kStandstill = 5;         // s without a new operation
 
 bool is_running(const RankStatus& status) { return status.state == "running"; }
 bool is_computing(const RankStatus& status) { return is_running(status) && status.call.empty(); }
 
-// The only one that computes while every other rank waits; −1: there is none.
+// The rank that alone computes while every other rank waits; −1: there is none.
 int waited_for_in(const std::vector<RankStatus>& ranks) {
   int found = -1;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
@@ -47,7 +47,8 @@ QString where_of(const RankStatus& status) {
   return status.at.empty() ? step : RankWatch::tr("%1, %2").arg(step, qt(status.at));
 }
 
-// Runs before it does not, computes before it waits, has done less before it has done more.
+// Orders ranks by how likely each is to block the others: first those that run, then those that
+// compute, then those that have done least.
 std::tuple<bool, bool, std::int64_t, std::int64_t> progress_of(const RankStatus& status) {
   return {!is_running(status), !is_computing(status), status.steps_done, status.operation};
 }

@@ -1,8 +1,10 @@
-// Who keeps a run waiting, from what its ranks publish a few times a second.
+// Finds the rank that keeps a run waiting, from the status that the ranks publish a few times a
+// second. Each status of all ranks is a "look".
 //
-// A rank falls behind where in most of the looks of the last seconds it alone computed and every
-// other rank waited in a call. Where no rank has begun an operation for some seconds, the one that
-// computes is named, or else the one that has done least; where that is more than one, their place.
+// A rank falls behind if it alone computed, and every other rank waited in a call, in at least 70 %
+// of the looks of the last 5 s. If no rank has begun an operation for 5 s, the run stands still:
+// the alert then names the rank that computes, or, if none does, the rank that has done least. If
+// several ranks are equally far, the alert names no rank but says where they are.
 #pragma once
 
 #include <QCoreApplication>
@@ -17,14 +19,14 @@ namespace trainyard {
 class RankWatch {
   Q_DECLARE_TR_FUNCTIONS(RankWatch)
  public:
-  // `time`: seconds of any clock, not before the last look's.
+  // Requires: `time`, in seconds of any clock, is not before that of the last look.
   void look(double time, std::vector<RankStatus> ranks);
 
   const std::vector<RankStatus>& ranks() const { return ranks_; }
-  // Of the last looks, in how many the others waited for this rank.
+  // The fraction of the last looks in which all other ranks waited for this one.
   double share(std::size_t rank) const;
   int behind() const { return behind_; }  // −1: none
-  // A sentence; empty: all is well.
+  // A sentence that says what is wrong; empty: nothing is.
   const QString& alert() const { return alert_; }
 
  private:

@@ -20,7 +20,7 @@ const int kFigureColumns = static_cast<int>(plan_figures().size());
 
 const PlanFigure& figure_of(int column) { return plan_figures()[static_cast<std::size_t>(column)]; }
 
-// After the figures.
+// Columns after the figures, in this order.
 enum MoreColumns { goodput_column, recompute_column, schedule_column, more_columns };
 
 int figure_axes() {
@@ -28,7 +28,7 @@ int figure_axes() {
       std::ranges::count(plan_figures(), PlanFigure::Kind::axis, &PlanFigure::kind));
 }
 
-// Choices of a plan that most answers have alike: a column only where plans differ in them.
+// Choices in which the plans of an answer are mostly alike. One has a column only if plans differ.
 struct PlanChoice {
   const char* head;
   QString (*text)(const Plan& plan);
@@ -84,7 +84,7 @@ const Candidate& CandidateModel::at(int row) const {
   return answer_->candidates()[static_cast<std::size_t>(row)];
 }
 
-// The axes among the figures, and the step over goodput, which takes more than an estimate.
+// One axis more than the figures have: step time over goodput, which an estimate does not hold.
 int CandidateModel::axes() { return figure_axes() + 1; }
 
 QString CandidateModel::axis_name(int axis) {

@@ -1,5 +1,5 @@
-// The plans that a search kept, as a table: figures first, then the keys of the plan. Numeric
-// columns sort by value and can be the axes of a scatter.
+// The plans that a search kept, as a table: first the figures of the estimate, then the keys of the
+// plan. Numeric columns sort by value. Figures of which less is better can be axes of a scatter.
 #pragma once
 
 #include <QAbstractTableModel>
@@ -26,13 +26,14 @@ class CandidateModel : public QAbstractTableModel {
   const std::shared_ptr<const SearchAnswer>& answer() const { return answer_; }
   const Candidate& at(int row) const;
 
-  // Columns that are figures, for axes, and the value of one.
+  // The axes that a scatter can have, from 0 to axes() − 1; of each, less is better.
   static int axes();
   static QString axis_name(int axis);
   static QString axis_text(int axis, double value);
-  static double axis_unit(int axis);  // in which numbers are round
+  static double axis_unit(int axis);  // ticks are round multiples of it: 1 GiB for memory
   double axis_value(int row, int axis) const;
-  // Of the plans, those that no other one beats in both.
+  // [row]: whether the plan is on the Pareto front: no other is at least as good in both axes. Of
+  // equal plans the first is on it.
   std::vector<bool> pareto(int axis_x, int axis_y) const;
 
   int rowCount(const QModelIndex& parent = {}) const override;
@@ -43,15 +44,15 @@ class CandidateModel : public QAbstractTableModel {
 
  private:
   QVariant more_data(int row, int column, int role) const;
-  QString choice_text(const Plan& plan, int column) const;  // after the figures
+  QString choice_text(const Plan& plan, int column) const;  // counts columns after the figures
 
   std::shared_ptr<const SearchAnswer> answer_;
-  std::vector<int> choices_;          // those in which plans differ: each has a column
-  std::vector<double> over_goodput_;  // seconds: a step over the share of time that failures leave
+  std::vector<int> choices_;          // choices in which the plans differ; each has a column
+  std::vector<double> over_goodput_;  // [row]: step time over goodput, in seconds
 };
 
-// Rows that hold every word of a filter: "tp=8" names a column and its value, any other word is
-// looked for in the whole row.
+// Keeps the rows that match every word of a filter. "tp=8" asks for a value in a column; any other
+// word may stand anywhere in the row.
 class CandidateFilter : public QSortFilterProxyModel {
   Q_OBJECT
  public:

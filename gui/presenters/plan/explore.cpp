@@ -22,8 +22,8 @@ PlanRequest first_request(const Question& question) {
   return simple ? request_of(simple->plan) : options.base;
 }
 
-// Keys that a document may leave open stand at what the plan made of them; `auto` chooses the
-// number of chunks anew for every plan.
+// Gives keys that the request leaves open the values that the plan was made with, so that controls
+// show them. The schedule `auto` chooses the number of chunks again for every plan.
 PlanRequest settled(PlanRequest request, const Plan& plan) {
   request.sequence_parallel = plan.sequence_parallel;
   request.zero_stage = plan.zero_stage;
@@ -43,11 +43,11 @@ ExploreControl control_of(const PlanKnob& knob, const PlanRequest& request, cons
   return control;
 }
 
-// What fits where the plan does not, and what is faster where it does.
+// Keeps remedies that fit if the plan does not fit, and remedies that are faster if it does.
 void keep_what_helps(const Candidate& candidate, Remedies& remedies) {
   const Estimate& now = candidate.estimate;
   const auto is_of_no_use = [&](const Remedy& remedy) {
-    constexpr double kLeast = 0.0005;  // of the step: shown as 0.1 %
+    constexpr double kLeast = 0.0005;  // fraction of the step; it is shown as 0.1 %, less as 0.0 %
     return now.feasible ? !remedy.fits || remedy.saved < now.step_time * kLeast : !remedy.fits;
   };
   const bool none_fits = std::ranges::none_of(remedies.plans, &Remedy::fits);
@@ -60,7 +60,7 @@ void keep_what_helps(const Candidate& candidate, Remedies& remedies) {
 
 }  // namespace
 
-// Without remedies, where they cannot be found.
+// If the search for remedies fails, there are none.
 Explore::Explore(QObject* parent) : QObject(parent), work_(*this, [](const QString&) {}) {}
 Explore::~Explore() = default;
 

@@ -1,6 +1,7 @@
-// One plan of a job, changed key by key, and its estimate. Every control has the values that are
-// legal with all others as they are (the core says which); data parallelism fills the cluster.
-// A change is answered before the function returns; what would help is looked for beside it.
+// One plan of a job, which the user changes key by key, and its estimate. A control offers the
+// values that give a legal plan while all other keys stay as they are (make_plan decides); data
+// parallelism always takes the devices that are left. A change is priced before the function
+// returns. Remedies, the changes that would help, are searched on a background thread.
 #pragma once
 
 #include <QObject>
@@ -18,17 +19,17 @@ namespace trainyard {
 struct Question;
 
 struct ExploreControl {
-  QString key;  // as documents spell it
+  QString key;  // as it is spelt in documents
   QString label, help;
-  std::vector<int> values;  // legal ones
-  QStringList names;        // of the values
-  int at = 0;               // in values
-  bool is_degree = true;    // else one of a few names
+  std::vector<int> values;  // the legal ones
+  QStringList names;        // what each value is called
+  int at = 0;               // index of the present value
+  bool is_degree = true;    // a number on a slider; false: a list of names
 };
 
 struct Remedies {
   std::vector<Remedy> plans, hardware;
-  std::optional<Remedy> closest;  // to fitting, where no neighbouring plan does
+  std::optional<Remedy> closest;  // neither the plan nor a neighbour fits; this one comes closest
 };
 
 class Explore : public QObject {
@@ -37,8 +38,8 @@ class Explore : public QObject {
   explicit Explore(QObject* parent = nullptr);
   ~Explore() override;
 
-  // Its plan, or what the rule of thumb makes of a job without one; `why_none` is the problem where
-  // there is no question.
+  // Starts from the question's plan, or from the rule of thumb if the scenario has none. `why_none`
+  // becomes the problem if there is no question.
   void set_question(std::shared_ptr<const Question> question, const QString& why_none = {});
   const std::shared_ptr<const Question>& question() const { return question_; }
 
@@ -46,21 +47,21 @@ class Explore : public QObject {
   void choose(const QString& key, int at);
   void set_request(const PlanRequest& request);
 
-  // Nothing: there is no question, or no legal plan; `problem` says which.
+  // Nothing if there is no question or no legal plan; problem() says which.
   const std::optional<Candidate>& candidate() const { return candidate_; }
   const QString& problem() const { return problem_; }
-  // Where the plan is from, if it is neither the scenario's nor the user's.
+  // Says that the plan comes from the rule of thumb; empty: the scenario or the user gave it.
   QString origin() const;
-  // What the documents leave open and the answer stands on, a line each.
+  // The assumptions made where the documents leave something open, one a line.
   QString assumed() const;
-  // Before an answer of that plan where it is another by now; plans are the same where a document
-  // would have them so.
+  // A prefix for an answer about `plan`: empty if the present plan would be written to a document
+  // alike, else that it is of another plan.
   QString age_of(const Plan& plan) const;
   const Remedies& remedies() const { return remedies_; }
 
  Q_SIGNALS:
-  void changed();           // controls, candidate, problem
-  void remedies_changed();  // later
+  void changed();           // controls, candidate and problem
+  void remedies_changed();  // comes later, when the search for remedies ends
 
  private:
   void answer();

@@ -1,5 +1,5 @@
-// The figures of a plan and of its estimate that tables list and scatters draw: one table for all
-// of them. A figure that is unknown is infinite, so that it sorts last.
+// The one list of figures of a plan and its estimate, which tables show and scatters draw. An
+// unknown figure, such as the cost on a device without a price, is infinite, so that it sorts last.
 #pragma once
 
 #include <QString>
@@ -11,12 +11,12 @@ namespace trainyard {
 struct Candidate;
 
 struct PlanFigure {
-  const char* head;   // of a column
-  const char* label;  // of a row, and what the head means; both to be translated
+  const char* head;   // heading of a column; to be translated
+  const char* label;  // heading of a row, and what `head` means; to be translated
   double (*value)(const Candidate& candidate);
   std::string (*text)(double value);
-  enum class Kind { axis, figure, key } kind;  // less of an axis is better; a key of the plan
-  double unit = 1;                             // in which the text's numbers are round
+  enum class Kind { axis, figure, key } kind;  // axis: less is better; key: a key of the plan
+  double unit = 1;  // ticks are round multiples of it: 1 GiB for memory, 1 kWh for energy
 
   QString shown_head() const;
   QString shown_label() const;

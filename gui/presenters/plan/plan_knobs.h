@@ -1,5 +1,5 @@
-// The keys of a plan that a control can turn, as whole numbers: degrees as they are, choices by
-// their place in a list. Which values are legal, make_plan decides.
+// The keys of a plan that a control can set. Every value is a whole number: a degree as it is, or
+// the index of a choice, such as a schedule, in its list. make_plan decides which values are legal.
 #pragma once
 
 #include <QStringList>
@@ -13,7 +13,7 @@ namespace trainyard {
 
 struct PlanKnob {
   const char* key;
-  const char* label;  // both to be translated
+  const char* label;  // label and help are to be translated
   const char* help;
   int (*get)(const PlanRequest& request);
   void (*set)(PlanRequest& request, int value);
@@ -24,10 +24,12 @@ struct PlanKnob {
 
 std::span<const PlanKnob> plan_knobs();
 
-// The request with one key turned; what followed from the old value is left to follow again.
+// The request with one key set to `value`. Keys that follow from it, such as data parallelism, are
+// left open.
 PlanRequest turned(PlanRequest request, const PlanKnob& knob, int value);
 
-// Of the knob's candidates those that give a plan, all other keys as they are.
+// The knob's candidates that give a legal plan while all other keys stay as they are. The present
+// value is always among them.
 std::vector<int> legal_values(const PlanKnob& knob, const PlanRequest& request, const Job& job);
 
 }  // namespace trainyard

@@ -15,12 +15,12 @@ constexpr int kReportEvery = 60;  // ms
 
 }  // namespace
 
-// What the search's threads write and the window reads.
+// Progress, which the search's threads write and the window reads.
 struct PlanSearch::Live {
   std::atomic<double> fraction = 0;
   std::atomic<std::int64_t> priced = 0;
   std::atomic<double> best = std::numeric_limits<double>::infinity();
-  std::atomic<double> bound = 0;  // no plan is better
+  std::atomic<double> bound = 0;  // lower bound on the objective of every plan
   std::atomic<bool> cancelled = false;
 
   void offer(double value) {

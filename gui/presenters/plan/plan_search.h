@@ -1,5 +1,5 @@
-// The planner's search on a thread of its own: how far it is, the best plan so far, and in the end
-// the plans that it kept. A cancelled search ends with what it has found.
+// Runs the planner's search on a background thread. It reports progress and the best plan so far,
+// and in the end the plans that the search kept. A cancelled search ends with what it has found.
 #pragma once
 
 #include <QObject>
@@ -17,12 +17,12 @@ struct Question;
 
 struct SearchProgress {
   double fraction = 0;
-  std::int64_t priced = 0;  // plans so far
-  double best = 0;          // objective's value of the best one that fits; infinite: none yet
-  double gap = 1;           // no plan of any kind has a value that is lower by more than this share
+  std::int64_t priced = 0;  // plans priced so far
+  double best = 0;          // objective of the incumbent, the best plan that fits; infinite: none
+  double gap = 1;           // fraction by which a lower bound on all plans lies below `best`
 };
 
-// What a search answers, with the question that it was asked of.
+// The result of a search, with the question and the options that it was asked with.
 struct SearchAnswer {
   std::shared_ptr<const Question> question;
   SearchOptions options;
@@ -42,7 +42,7 @@ class PlanSearch : public QObject {
   void cancel();
   bool busy() const { return work_.busy(); }
   const std::shared_ptr<const SearchAnswer>& answer() const { return answer_; }
-  // Why the last search failed, and the answer is one from before, or none; empty: it did not.
+  // Why the last search failed (answer() is then an earlier one, or null); empty: it did not.
   const QString& problem() const { return problem_; }
 
  Q_SIGNALS:

@@ -10,7 +10,7 @@ namespace trainyard {
 void VariantsModel::set_now(const std::optional<Candidate>& candidate,
                             std::shared_ptr<const Question> question) {
   question_ = std::move(question);
-  if (now_ && candidate) {  // what is selected stays so
+  if (now_ && candidate) {  // not a reset, which would clear the selection
     now_ = candidate;
     Q_EMIT dataChanged(index(0, 0), index(rowCount() - 1, columnCount() - 1));
     return;

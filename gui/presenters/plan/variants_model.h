@@ -1,5 +1,6 @@
-// Pinned variants of a plan side by side: a column for each and one for the plan as it is now, a
-// row for each figure and each key in which they differ. Differences are to the first column.
+// Compares pinned variants of a plan side by side: a column for each variant and a last one for the
+// present plan, and a row for each figure and key of plan_figures(). Differences are relative to
+// the first column.
 #pragma once
 
 #include <QAbstractTableModel>
@@ -22,9 +23,9 @@ class VariantsModel : public QAbstractTableModel {
 
   void set_now(const std::optional<Candidate>& candidate,
                std::shared_ptr<const Question> question = nullptr);
-  // Those of a question that `still_asks` denies are marked.
+  // Marks the variants whose question no longer is that of the document.
   void mark(const std::function<bool(const std::shared_ptr<const Question>&)>& still_asks);
-  void pin();  // the plan as it is now becomes A, B, C, …
+  void pin();  // keeps the present plan as the next of A, B, C, …
   void unpin(int column);
   void clear();
   int pinned() const { return static_cast<int>(pinned_.size()); }
@@ -46,7 +47,7 @@ class VariantsModel : public QAbstractTableModel {
     Candidate candidate;
     std::shared_ptr<const Question> question;
     int letter = 0;          // 0 is A
-    bool is_before = false;  // of the scenario before a change
+    bool is_before = false;  // the scenario has changed since
   };
   std::vector<Pinned> pinned_;
   int next_letter_ = 0;

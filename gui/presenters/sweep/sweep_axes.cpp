@@ -51,7 +51,7 @@ bool SweepAxes::checked(int row, int column) const {
   return column == scale_column ? axis.scale == Scale::geometric : axis.with_previous;
 }
 
-// An example stands where nothing is typed.
+// An empty cell shows an example, except while it is edited.
 QVariant SweepAxes::text_at(const DraftAxis& axis, int column, bool edited) const {
   switch (column) {
     case key_column:
@@ -135,7 +135,7 @@ bool SweepAxes::setData(const QModelIndex& index, const QVariant& value, int rol
   return true;
 }
 
-// What a list of values has no use for cannot be set.
+// Steps and scale can be set for a range only: a list of values has no use for them.
 Qt::ItemFlags SweepAxes::flags(const QModelIndex& index) const {
   if (!index.isValid()) return {};
   const Qt::ItemFlags shown = Qt::ItemIsEnabled | Qt::ItemIsSelectable;

@@ -1,5 +1,5 @@
-// The keys that a sweep is to vary and what each takes, as a table that is edited; with the
-// settings beside it, the sweep as it is asked.
+// The keys that a sweep varies and the values of each, as an editable table. SweepQuestion is the
+// whole sweep: these axes with the other settings of the form, and the scenario that they vary.
 #pragma once
 
 #include <QAbstractTableModel>
@@ -12,10 +12,10 @@
 
 namespace trainyard {
 
-// All that a worker needs to make the sweep.
+// Everything that a background thread needs to make the sweep.
 struct SweepQuestion {
   std::string scenario;        // the document's text
-  std::filesystem::path file;  // of the document
+  std::filesystem::path file;  // the document's file
   SweepDraft draft;
 };
 

@@ -19,12 +19,12 @@ namespace trainyard {
 namespace {
 
 constexpr std::size_t kMostPoints = 100'000;  // more are for `trainyard report`
-constexpr int kMostGroups = 48;               // that an axis has room for
+constexpr int kMostGroups = 48;               // as many as an axis has room for
 
 QString translated(const char* text) { return QCoreApplication::translate("SweepPoints", text); }
 
-// Of a quantity in base units, else the number that a value begins with; what begins otherwise is
-// last.
+// The size by which values are ordered: a quantity in base units, else the number at the start of
+// the text. A text without such a number is infinite, so that it is last.
 double size_of_value(const std::string& text) {
   if (const auto quantity = quantity_of_some_kind(text)) return *quantity;
   double value = std::numeric_limits<double>::infinity();
@@ -32,7 +32,7 @@ double size_of_value(const std::string& text) {
   return value;
 }
 
-// Values that came with their points in the order of their size, others as they are listed.
+// Values that the sweep lists keep its order; those of ranges and CSV files are ordered by size.
 std::vector<int> order_of_values(const SweptKey& key) {
   std::vector<int> order(key.values.size());
   std::iota(order.begin(), order.end(), 0);
@@ -95,7 +95,7 @@ Expected<void> read_rows(ResultFile& results, const Sweep& sweep, const std::ato
   SweptKeys keys(sweep);
   const auto use = [&](const PointRow& row) {
     found.points.push_back({row, keys.places(row.point)});
-    found.points.back().row.overrides.clear();  // said by the places
+    found.points.back().row.overrides.clear();  // `places` holds the same
     return !stop;
   };
   auto read = results.each({.limit = kMostPoints}, use);
@@ -116,7 +116,7 @@ Expected<SweepPoints> read_all(ResultFile& results, const std::atomic<bool>& sto
   return read ? Expected<SweepPoints>(std::move(found)) : tl::unexpected(read.error());
 }
 
-// A value of a cell, point by point.
+// The value of a cell, to which its points are added one by one.
 struct Folded {
   double value = std::numeric_limits<double>::quiet_NaN();
   int point = -1;
@@ -179,7 +179,7 @@ Expected<SweepPoints> read_points(const std::filesystem::path& file,
   if (!results) return tl::unexpected(results.error());
   auto found = read_all(*results, stop);
   if (found) return found;
-  // Whatever is wrong is wrong in this file.
+  // The message begins with the name of the file, whatever is wrong in it.
   const Error& error = found.error();
   const std::string name = shown_path(file);
   if (error.where == name) return found;

@@ -18,9 +18,9 @@ namespace trainyard {
 namespace {
 
 constexpr int kCheckAfter = 150;      // ms after the last change
-constexpr qint64 kFillAfter = 400;    // ms
-constexpr qint64 kTryFor = 300;       // ms
-constexpr double kSeenShare = 0.002;  // of a progress bar
+constexpr qint64 kFillAfter = 400;    // ms between two readings of a file that fills
+constexpr qint64 kTryFor = 300;       // ms for which points are checked
+constexpr double kSeenShare = 0.002;  // smallest visible step of a progress bar
 
 const std::atomic<bool> kToTheEnd = false;
 
@@ -28,7 +28,7 @@ Expected<Sweep> sweep_of(const SweepQuestion& question) {
   return drafted_sweep(question.scenario, question.file, question.draft);
 }
 
-// Nothing: the point is read and has a legal plan, or none.
+// Why a point would be refused; nothing if it can be read and its plan, if it has one, is legal.
 std::optional<Error> why_refused(const Expected<PointQuestion>& point) {
   if (!point) return point.error();
   const auto& plan = point->settings->plan;
@@ -38,11 +38,11 @@ std::optional<Error> why_refused(const Expected<PointQuestion>& point) {
   return made ? std::nullopt : std::optional(made.error());
 }
 
-// How many points there are, and how many of them have a plan that is not legal: of a long sweep
-// those that a moment has time for.
+// How many points there are, and how many of them would be refused. Of a long sweep only as many
+// points are tried as there is time for.
 QString verdict_of(const Sweep& sweep, const std::atomic<bool>& stop) {
   QString all = SweepRun::tr("%1 points").arg(qt(count(sweep.points)));
-  if (sweep.document.evaluate == Evaluation::plan) return all;  // whatever the plan says
+  if (sweep.document.evaluate == Evaluation::plan) return all;  // a search needs no legal plan
   QElapsedTimer timer;
   timer.start();
   PointReader reader(sweep);
@@ -119,13 +119,13 @@ void SweepRun::post_progress(double share, double& posted) {
       this, [this, share] { Q_EMIT progressed(share); }, Qt::QueuedConnection);
 }
 
-// On a worker's thread.
+// Runs on a background thread.
 SweepRun::Ended SweepRun::answer(const SweepQuestion& question,
                                  const std::filesystem::path& results,
                                  const std::atomic<bool>& stop) {
   const auto sweep = sweep_of(question);
   if (!sweep) return {nullptr, qt(sweep.error())};
-  // One processor is the window's.
+  // One processor is left to the window.
   SweepOptions options{
       .workers = std::max(1, static_cast<int>(std::thread::hardware_concurrency()) - 1),
       .interrupted = &stop};
@@ -162,7 +162,8 @@ void SweepRun::end(const Ended& ended) {
   Q_EMIT finished();
 }
 
-// A young file may not be one yet: what is wrong is said at the end. Long readings are seldom.
+// Errors are not shown: a new file may not be readable yet, and the end reports what stays wrong.
+// The longer a reading takes, the later is the next one.
 void SweepRun::read_so_far() {
   reading_.start([this, file = file_, scenario = running_](const std::atomic<bool>& stop) {
     QElapsedTimer timer;

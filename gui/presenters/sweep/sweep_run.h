@@ -1,5 +1,5 @@
-// A sweep from what is typed to its points: checked while it is typed, answered into a result file
-// by threads beside the window, and the points of a result file as they come.
+// A sweep from its form to its points. It is checked while it is typed, then answered into a result
+// file by background threads; the points are read from that file while it fills.
 #pragma once
 
 #include <QObject>
@@ -20,28 +20,28 @@ class SweepRun : public QObject {
   explicit SweepRun(QObject* parent = nullptr);
   ~SweepRun() override;
 
-  // How many points it has, how many of them are refused, or what is wrong with it; a moment after
-  // the last of them.
+  // Finds the verdict: how many points there are and how many are refused, or what is wrong. Starts
+  // a moment after the last call, not at every keystroke.
   void check(SweepQuestion question);
   const QString& verdict() const { return verdict_; }
-  // The verdict is of a question before.
+  // Whether verdict() is still that of an earlier question.
   bool is_checking() const { return typed_.isActive() || checking_.busy(); }
 
-  // Into a new file, or on where the file stopped.
+  // Answers the sweep into a new file, or goes on with an incomplete file of the same sweep.
   void start(SweepQuestion question, const std::filesystem::path& results);
-  // What is complete stays in the file.
+  // Points that are complete stay in the file.
   void cancel() { work_.stop(); }
   bool busy() const { return work_.busy(); }
-  // A result file that is there; not while a sweep runs.
+  // Shows an existing result file. While a sweep runs it only says that it cannot.
   void open(const std::filesystem::path& results);
-  // The sweep as a document, complete in itself.
+  // Writes the sweep as a document that needs no other.
   void save(SweepQuestion question, const std::filesystem::path& file);
 
-  // nullptr: none yet.
+  // nullptr: there are none yet.
   const std::shared_ptr<const SweepPoints>& points() const { return points_; }
-  // The document's text that the points are of; empty: of a file that was opened.
+  // The document's text when the points were answered; empty: they come from an opened file.
   const std::string& scenario() const { return scenario_; }
-  // What is shown, or the one line that says what is wrong.
+  // What the points are, or what is wrong, in a line.
   const QString& status() const { return status_; }
 
  Q_SIGNALS:
@@ -50,7 +50,7 @@ class SweepRun : public QObject {
   void progressed(double share);
   void points_changed();
   void finished();
-  void said();  // there is another status
+  void said();  // status() has changed
 
  private:
   struct Ended {
@@ -67,10 +67,10 @@ class SweepRun : public QObject {
   void show(const Ended& ended);
   void say(const QString& status);
 
-  SweepQuestion question_;  // to be checked
+  SweepQuestion question_;  // the one to be checked
   QString verdict_;
-  std::filesystem::path file_;  // that is filled
-  std::string running_;         // the document's text of what fills it
+  std::filesystem::path file_;  // the result file that the running sweep fills
+  std::string running_;         // the document's text of the running sweep
   std::string scenario_;
   std::shared_ptr<const SweepPoints> points_;
   QString status_;

@@ -54,7 +54,8 @@ QString SweepTable::text_at(const SweptPoint& point, int column) const {
   return sweep_figure_text(figure, point.row.figures[figure]);
 }
 
-// Unknown figures are last; text keeps the order of the points.
+// The number that a column sorts by. Points without the figure come last in either direction;
+// reasons keep the order of the points.
 double SweepTable::size_at(const SweptPoint& point, int column) const {
   if (column < keys()) {
     const auto key = static_cast<std::size_t>(column);
@@ -95,7 +96,7 @@ QVariant SweepTable::data(const QModelIndex& index, int role) const {
     const bool is_figure = index.column() > keys() && !is_note;
     return QVariant(Qt::AlignVCenter | (is_figure ? Qt::AlignRight : Qt::AlignLeft));
   }
-  // Why it was refused may be many columns to the right.
+  // The column with the reason may be far to the right, so every cell of the row shows it.
   if (role == Qt::ToolTipRole && !point.row.note.empty()) return qt(point.row.note);
   if (role == Qt::DisplayRole) return text_at(point, index.column());
   return {};

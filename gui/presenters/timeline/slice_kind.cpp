@@ -68,7 +68,7 @@ std::optional<SliceKind> kind_of(Stream stream) {
   return SliceKind::copy;
 }
 
-// What moves bytes among the kernels, by whom it joins.
+// The kind of communication on the compute stream, by its process group.
 SliceKind kind_of_move(OperationKind kind, Group group) {
   if (kind == OperationKind::copy) return SliceKind::copy;
   if (kind == OperationKind::receive) return *kind_of(Stream::receive);
@@ -89,7 +89,7 @@ SliceKind kind_of_move(OperationKind kind, Group group) {
   return SliceKind::data_parallel;
 }
 
-// The enumerator up to `last` that has the name; nothing: none.
+// The enumerator with this name, from 0 to `last`; nothing: there is none.
 template <typename Enumerator>
 std::optional<Enumerator> named(std::string_view name, Enumerator last) {
   for (int i = 0; i <= static_cast<int>(last); ++i) {
@@ -98,7 +98,8 @@ std::optional<Enumerator> named(std::string_view name, Enumerator last) {
   return std::nullopt;
 }
 
-// Of a name as operation_name() writes it, "all-reduce (tensor), forward"; nothing: moves no bytes.
+// The kind of communication from its operation_name(), such as "all-reduce (tensor), forward";
+// nothing: the operation moves no bytes.
 std::optional<SliceKind> kind_of_move(std::string_view operation) {
   const std::string_view whole = operation.substr(0, operation.rfind(", "));
   const std::size_t open = whole.find(" (");

@@ -1,8 +1,9 @@
-// What a slice of a timeline is, for its colour: of a task that was simulated, or by the names that
-// a saved trace has for its track and operation. An operation that has a stream of its own in the
-// program is of that stream, though the simulation may play it among the kernels; what the program
-// has among them goes by what it does and whom it joins. Of what moves bytes both say the same; of
-// kernels a name says the pass alone. What other programs write is mostly `other`.
+// The kind of a slice of a timeline, which chooses its colour. It comes from the simulated task,
+// or, in a saved trace, from the names of the track and the operation. Communication that has a
+// stream of its own in the program has the kind of that stream, even if the simulation plays it on
+// the compute stream. Other communication has the kind of its process group: "all-reduce (tensor),
+// forward" is `tensor_parallel`. A kernel has the kind of its pass; its name may say less than its
+// task, such as "backward" for a weight gradient. Traces of other programs are mostly `other`.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,6 @@ namespace trainyard {
 
 struct StepTask;
 
-// The name of a kind is the key of its colour.
 enum class SliceKind : std::uint8_t {
   forward,
   backward,
@@ -29,14 +29,15 @@ enum class SliceKind : std::uint8_t {
   copy,
   other,
 };
+// The enumerator's name, which is the key of its colour.
 const char* key_of(SliceKind kind);
 inline constexpr int kSliceKinds = 13;
 
 SliceKind kind_of(const StepTask& task);
 
-// Of all that is on a track of that name; nothing: it depends on the operation.
+// The kind of all slices on a track of this name; nothing: it depends on the operation.
 std::optional<SliceKind> kind_of_track(std::string_view track);
-// Of an operation of that name on any other track.
+// The kind of an operation of this name, on a track for which kind_of_track() gives nothing.
 SliceKind kind_of_operation(std::string_view operation);
 
 }  // namespace trainyard

@@ -1,5 +1,5 @@
-// A plan's step played by the simulator, or a saved trace, on a thread of its own, and what the
-// timeline shows of it.
+// Simulates the step of a plan, or reads a saved trace, on a background thread, and prepares what
+// the Timeline page shows of it.
 #pragma once
 
 #include <QObject>
@@ -20,14 +20,15 @@ struct StepOptions;
 struct StepSimulation;
 
 struct PlayedStep {
-  std::shared_ptr<const Question> question;  // null: of a trace, as plan and simulation
+  std::shared_ptr<const Question> question;  // null for a trace, which has no plan or simulation
   Plan plan;
   std::shared_ptr<const StepSimulation> simulation;
   std::shared_ptr<const TimelineScene> scene;
-  QString summary;       // in a line
-  bool misfits = false;  // the simulated plan, by the memory that it needs
+  QString summary;       // one line
+  bool misfits = false;  // the simulated plan needs more memory than the device has
   QString shares_title;
-  std::vector<QString> shares;  // of the critical path, or operations; the longest first
+  // Lines with the operations that take longest: on the critical path, or in the whole trace.
+  std::vector<QString> shares;
 };
 
 class StepPlay : public QObject {
@@ -39,10 +40,10 @@ class StepPlay : public QObject {
   void start(std::shared_ptr<const Question> question, const Plan& plan,
              const StepOptions& options);
   void open(const std::filesystem::path& trace);
-  // What was there before stays, and a problem says so.
+  // The earlier step stays, and problem() says that the work was cancelled.
   void cancel() { work_.stop(); }
   bool busy() const { return work_.busy(); }
-  // nullptr: none yet, or the last one failed.
+  // nullptr: there is no step yet, or the last one failed.
   const std::shared_ptr<const PlayedStep>& step() const { return step_; }
   const QString& problem() const { return problem_; }
 
@@ -52,9 +53,9 @@ class StepPlay : public QObject {
   void finished();
 
  private:
-  // Told by the work, for the window: once for each part of a hundred.
+  // A function by which the background thread reports progress, at most once per percent.
   std::function<void(double fraction)> teller();
-  // What the window is told when the work is done.
+  // What runs on the window's thread when the work is done.
   Background::Done shown(std::shared_ptr<const PlayedStep> step, const QString& problem);
   Background::Done cancelled();
 

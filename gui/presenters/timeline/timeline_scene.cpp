@@ -15,7 +15,7 @@
 namespace trainyard {
 namespace {
 
-// What slices of a kind are together.
+// What slices of a kind are called together.
 constexpr std::array<const char*, kSliceKinds> kKindNames = {
     QT_TRANSLATE_NOOP("TimelineScene", "forward"),
     QT_TRANSLATE_NOOP("TimelineScene", "backward"),
@@ -37,7 +37,7 @@ double most_of(const std::vector<CurvePoint>& points) {
   return most;
 }
 
-// Bytes of the buffers that an operation reads and writes, and the rows and columns of its result.
+// The bytes that an operation reads and writes, and the rows and columns of its result.
 QString buffers_text(const Program& program, const StepTask& what) {
   if (what.kind != StepTaskKind::operation) return {};
   Bytes read, written;
@@ -60,8 +60,8 @@ double ps(Picoseconds time) { return static_cast<double>(time.count()); }
 
 constexpr std::size_t kMarkEvery = 64;  // slices
 
-// Slices of a track by start, and the starts of every 64th in a row: what a pixel jumps over is not
-// looked at, since each look at a slice is one at far memory.
+// Slices of a track by start, and an array with the start of every 64th slice, its mark. A search
+// uses the marks first, since the time of a slice is a random access to memory.
 struct Row {
   std::span<const TaskTimes> times;
   const std::vector<std::uint32_t>& slices;
@@ -69,8 +69,8 @@ struct Row {
 
   double start(std::size_t place) const { return ps(times[slices[place]].start); }
 
-  // First mark at or after the place that starts at `time` or later: doubling steps, then halving,
-  // since the next pixel is near.
+  // The first mark at or after `place` whose time is `time` or later. It gallops (doubling steps,
+  // then bisection), because the next pixel is usually near.
   std::size_t mark_from(std::size_t place, double time) const {
     std::size_t low = (place + kMarkEvery - 1) / kMarkEvery;
     std::size_t high = low;
@@ -83,7 +83,8 @@ struct Row {
     return static_cast<std::size_t>(std::lower_bound(first, last, time) - marks.begin());
   }
 
-  // First place at or after `from` whose slice starts at `time` or later, before the mark.
+  // The first place from `from` on whose slice starts at `time` or later, given that mark_from()
+  // found `mark`.
   std::size_t before_mark(std::size_t mark, std::size_t from, double time) const {
     std::size_t low = std::max(from, mark == 0 ? 0 : (mark - 1) * kMarkEvery + 1);
     std::size_t high = std::min(mark * kMarkEvery, slices.size());
@@ -118,9 +119,9 @@ std::vector<double> marks_of(std::span<const TaskTimes> times,
   return marks;
 }
 
-// What is drawn after a slice narrower than a pixel: the first that starts in a later pixel, or,
-// where more than a mark lies in the next one, that of the mark; but a wide one that starts in the
-// same pixel comes first.
+// The place of the slice to draw after a narrow one; the next pixel starts at time `next`. If a
+// mark lies in the next pixel, its slice, which saves a search. Else the first slice that starts at
+// `next` or later, unless the one before it is wider than a pixel: then that one.
 std::size_t after_pixel(const Row& row, std::size_t at, double next, double per_pixel) {
   const std::size_t mark = row.mark_from(at + 1, next);
   if (mark < row.marks.size() && row.marks[mark] < next + per_pixel) return mark * kMarkEvery;
@@ -130,9 +131,9 @@ std::size_t after_pixel(const Row& row, std::size_t at, double next, double per_
   return ps(last.end) - ps(last.start) >= per_pixel ? place - 1 : place;
 }
 
-using StreamSlices = std::array<std::vector<std::uint32_t>, kStreams>;  // of a rank
+using StreamSlices = std::array<std::vector<std::uint32_t>, kStreams>;  // [stream] of one rank
 
-// A track for each stream that does anything; `owner`: the rank, or the stage that it stands for.
+// Adds a track for each stream with slices. `owner` names the rank, or the stage that it plays.
 void add_tracks(std::span<const TaskTimes> times, const QString& owner, int rank,
                 StreamSlices slices, std::vector<TimelineTrack>& tracks) {
   for (std::size_t stream = 0; stream < slices.size(); ++stream) {
@@ -147,7 +148,7 @@ void add_tracks(std::span<const TaskTimes> times, const QString& owner, int rank
 
 }  // namespace
 
-// Of a simulation.
+// Finds the operation of a slice in the simulation.
 struct TimelineScene::Source {
   std::shared_ptr<const StepSimulation> simulation;
 
@@ -177,7 +178,7 @@ TimelineScene::TimelineScene(std::span<const TaskTimes> times, std::vector<Slice
   read_tracks();
 }
 
-// The end, the kinds that there are, and what search begins with.
+// Finds the end of the scene, the kinds that occur in it, and the marks of each track.
 void TimelineScene::read_tracks() {
   std::array<bool, kSliceKinds> is_drawn{};
   for (TimelineTrack& track : tracks_) {
@@ -243,7 +244,7 @@ std::vector<SliceRun> TimelineScene::runs(const TimelineTrack& track, const Time
   std::vector<SliceRun> runs;
   const double to = view.from + view.per_pixel * view.width;
   std::size_t i = row.starts_from(0, view.from);
-  if (i > 0) --i;  // it may reach into the view
+  if (i > 0) --i;  // the slice that starts before the view may reach into it
   while (i < slices.size()) {
     const TaskTimes& times = times_[slices[i]];
     if (ps(times.start) >= to) break;
@@ -279,7 +280,7 @@ const std::uint32_t* TimelineScene::slice_at(const TimelineTrack& track, double 
   const std::vector<std::uint32_t>& slices = row.slices;
   const std::size_t after = row.starts_from(0, time);
   const std::size_t upto = std::min(after + 1, slices.size());
-  // Messages to several peers may lie over each other.
+  // Messages to several peers may overlap, so the last few slices are looked at.
   for (std::size_t i = upto; i > 0 && i + 4 > upto; --i) {
     const TaskTimes& times = times_[slices[i - 1]];
     if (ps(times.start) <= time && time < ps(times.end)) return &slices[i - 1];
@@ -371,7 +372,7 @@ std::vector<TimelineCurve> TimelineScene::curves_of(int rank) const {
   const auto bytes = [](double value) { return qt(with_unit(Bytes(value))); };
   const auto rate = [](double value) { return qt(number(value * 1e-9) + " GB/s"); };
   if (at < memory_.size()) {
-    // The simulated program's buffers are not all that a device holds.
+    // A simulation knows the program's buffers only, which are not all that a device holds.
     add(source_ ? tr("buffers") : tr("memory"), "activations", memory_[at], bytes);
     if (device_memory_ > Bytes(0) && !curves.empty()) {
       TimelineCurve& curve = curves.back();

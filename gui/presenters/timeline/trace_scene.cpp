@@ -18,11 +18,11 @@
 namespace trainyard {
 namespace {
 
-// Ends of the names of processes that a run's trace has for each rank.
+// The trace of a run has two processes for each rank, whose names end like this.
 constexpr std::string_view kMeasured = " measured";
 constexpr std::string_view kPredicted = " predicted";
 
-// What the processes of a rank have in common: "rank 3" of "rank 3 measured".
+// The name that the processes of a rank share: "rank 3" of "rank 3 measured".
 std::string_view owner_of(std::string_view process) {
   for (const std::string_view end : {kMeasured, kPredicted}) {
     if (process.ends_with(end)) return process.substr(0, process.size() - end.size());
@@ -30,7 +30,7 @@ std::string_view owner_of(std::string_view process) {
   return process;
 }
 
-using Owners = std::map<std::string_view, int>;  // their places
+using Owners = std::map<std::string_view, int>;  // number of each, in the order of the file
 
 Owners owners_of(const SavedTrace& trace) {
   Owners owners;
@@ -63,7 +63,8 @@ const SavedTrack* prediction_of(const SavedTrace& trace, const SavedTrack& measu
   return found == trace.tracks.end() ? nullptr : &*found;
 }
 
-// Both list the same operations in the order of the program.
+// Pairs the n-th measured with the n-th predicted operation: both processes list the same ones, in
+// the order of the program.
 void pair_up(std::vector<std::uint32_t> measured, std::vector<std::uint32_t> predicted,
              std::vector<std::uint32_t>& partners) {
   if (measured.size() != predicted.size()) return;
@@ -88,7 +89,7 @@ std::vector<CurvePoint> points_of(const SavedCounter& counter, double scale) {
   return points;
 }
 
-// Of every owner.
+// The curves of one kind, [owner].
 std::vector<CurvePair> curves_in(const SavedTrace& trace, const Owners& owners,
                                  const CounterKind& kind, bool compares) {
   std::vector<CurvePair> curves(owners.size());
@@ -102,14 +103,14 @@ std::vector<CurvePair> curves_in(const SavedTrace& trace, const Owners& owners,
   return curves;
 }
 
-// Its place among the streams of a simulated rank; a track of any other name comes after them.
+// The number of the stream with this name; a track of any other name comes after all streams.
 int stream_of(std::string_view track) {
   int stream = 0;
   while (stream < kStreams && name_of(static_cast<Stream>(stream)) != track) ++stream;
   return stream;
 }
 
-// Whose time is mostly that of waiting for the sender.
+// The time of a receive is mostly waiting for the sender.
 bool is_receive(std::string_view operation) {
   return operation.starts_with(name_of(OperationKind::receive));
 }
@@ -127,7 +128,7 @@ std::vector<const SavedTrack*> predictions_in(const SavedTrace& trace) {
 std::shared_ptr<const TimelineScene> TimelineScene::of(std::shared_ptr<const SavedTrace> trace) {
   const Owners owners = owners_of(*trace);
   std::vector<TimelineTrack> tracks;
-  const std::vector<const SavedTrack*> beneath = predictions_in(*trace);  // another track
+  const std::vector<const SavedTrack*> beneath = predictions_in(*trace);  // get no own track
   std::vector<std::uint32_t> partners(beneath.empty() ? 0 : trace->times.size());
   for (std::uint32_t i = 0; i < partners.size(); ++i) partners[i] = i;
   for (const SavedTrack& saved : trace->tracks) {
@@ -144,8 +145,8 @@ std::shared_ptr<const TimelineScene> TimelineScene::of(std::shared_ptr<const Sav
     tracks.back().predicted = predicted->spans;
     pair_up(saved.spans, predicted->spans, partners);
   }
-  // Of a rank, what nobody measured comes last; the rest as a simulation has it, whatever came
-  // first in the file.
+  // Within a rank, tracks with both measured and predicted slices come first, then by stream as in
+  // a simulation. The order in the file does not matter.
   std::ranges::stable_sort(tracks, {}, [](const TimelineTrack& track) {
     return std::tuple(track.rank, track.predicted.empty(), track.stream);
   });
