@@ -95,7 +95,7 @@ QString CellChart::text_of(CellPlace place) const {
 void CellChart::paint_columns(QPainter& painter, const QRectF& area) const {
   const int line = fontMetrics().height();
   const double wide = area.width() / columns();
-  double free_from = 0;  // names do not touch
+  double free_from = 0;  // end of the last name: a name that would touch it is left out
   painter.setPen(muted_text(palette()));
   for (int column = 0; column < columns(); ++column) {
     const double room = fontMetrics().horizontalAdvance(cells_.x[column]) + 2.0;

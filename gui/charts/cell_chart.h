@@ -1,5 +1,5 @@
-// Values over two lists of names, and one cell that is chosen: by a click, by the arrows, or from
-// outside. What a heat map and lines have in common.
+// The common base of HeatMap and LineChart: values over two lists of names, with at most one
+// selected cell. A cell is selected by a click, by the arrow keys, or by select().
 #pragma once
 
 #include <QStringList>
@@ -13,14 +13,14 @@ namespace trainyard {
 struct ChartCells {
   QString x_name, y_name;  // y_name empty: one row
   QStringList x, y;
-  std::vector<std::vector<double>> values;  // [y][x]; NaN: none
-  std::vector<std::vector<int>> points;     // −1: not answered yet
-  PlotAxis value;                           // what the values are
-  bool some_unread = false;                 // a cell without a point may have been answered
+  std::vector<std::vector<double>> values;  // [y][x]; NaN: no value
+  std::vector<std::vector<int>> points;     // [y][x]: index of the point; −1: not answered yet
+  PlotAxis value;                           // name, text and unit of the values
+  bool some_unread = false;                 // a cell without a point may be answered, but unread
 
-  QString why_none;  // where there is none
+  QString why_none;  // is shown if there are no cells
 
-  // Least and most; nothing where there are no values.
+  // The least and the largest value; nothing if there are no values.
   std::optional<std::pair<double, double>> range() const;
 };
 
@@ -58,7 +58,7 @@ class CellChart : public Chart {
   double value_at(CellPlace place) const;
   bool is_answered(CellPlace place) const;
   const std::optional<CellPlace>& selected() const { return selected_; }
-  // Names below the plot, as many as there is room for, and what they are names of.
+  // Paints the names of the columns below the plot, as many as fit, and the name of the axis.
   void paint_columns(QPainter& painter, const QRectF& area) const;
 
  private:

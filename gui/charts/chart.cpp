@@ -60,7 +60,7 @@ void Chart::paint_none(QPainter& painter, const QRectF& area, const QString& why
                    why);
 }
 
-// Over what the chart itself painted.
+// Paints the frame of the focus after, and so over, what the derived chart paints.
 bool Chart::event(QEvent* event) {
   const bool done = QWidget::event(event);
   if (event->type() == QEvent::Paint && shows_focus_ && hasFocus()) paint_focus();

@@ -7,18 +7,19 @@
 
 namespace trainyard {
 
-// Of legends, pixels.
+// Sizes in legends, in pixels.
 inline constexpr int kChartGap = 6;
 inline constexpr int kSwatch = 10;
 
-// 1, 2 or 5 times a power of ten, at least `least`: the step between ticks.
+// The step between ticks: the smallest 1, 2 or 5 times a power of ten that is at least `least`.
 double round_step(double least);
 
-// Significant digits that tell a tick, a whole number of steps, from its neighbours.
+// Significant digits that tell a tick from its neighbours. Requires: `value` is a multiple of
+// `step`.
 int digits_of_tick(double value, double step);
 
-// The ends of an axis for values from `low` to `high`: a little beyond them, and far enough apart
-// that its ticks are different numbers.
+// The ends of an axis for values from `low` to `high`. They lie a little beyond the values, and far
+// enough apart that neighbouring ticks are different numbers.
 struct AxisEnds {
   double low = 0, high = 1;
 };
@@ -30,11 +31,11 @@ class Chart : public QWidget {
   explicit Chart(QWidget* parent = nullptr);
 
   virtual QString data_text() const = 0;
-  // Without the frame of the focus.
+  // The chart as an image, without the frame that marks the keyboard focus.
   QPixmap picture();
   void copy_picture();
   void copy_data() const;
-  // A sentence that stands where there is nothing to draw.
+  // A sentence that is shown if there is nothing to draw.
   void set_why_none(const QString& why);
 
  protected:

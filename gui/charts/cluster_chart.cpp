@@ -18,10 +18,11 @@ namespace {
 constexpr double kRackGap = 8;   // pixels between racks
 constexpr double kRackEdge = 2;  // between a rack's frame and its devices
 constexpr double kLargestCell = 60;
-constexpr int kScale = 120;               // of loads
-constexpr std::size_t kMostLinks = 6000;  // more are a grey field, and slow
+constexpr int kScale = 120;               // pixels of the colour scale of loads
+constexpr std::size_t kMostLinks = 6000;  // more links would be slow and look like a grey field
 
-// Around the colour circle where there are few places, so that neighbours differ.
+// Up to eight places get colours around the colour circle, so that neighbours differ clearly; more
+// places share a gradient.
 QColor place_colour(int place, int places, bool dark) {
   constexpr int kTurn = 8;  // places that a glance can tell apart
   const double hue =
@@ -31,7 +32,7 @@ QColor place_colour(int place, int places, bool dark) {
                           static_cast<float>(place % 2 == 0 ? light : light - 0.12));
 }
 
-// From grey over amber to red.
+// The colour of a load: from grey over amber to red.
 QColor load_colour(double share, const QPalette& palette) {
   const QColor none = grid_colour(palette).darker(is_dark(palette) ? 70 : 115);
   const QColor half = colour_of("context_parallel", is_dark(palette));
@@ -47,7 +48,7 @@ QColor load_colour(double share, const QPalette& palette) {
 
 double spines_bottom(const QWidget& chart) { return chart.fontMetrics().height() * 1.4; }
 
-// Of a point from a line between two.
+// The distance of a point from the line segment between two others.
 double distance_from_line(QPointF point, QPointF from, QPointF to) {
   const QPointF along = to - from;
   const double length = QPointF::dotProduct(along, along);
@@ -148,7 +149,7 @@ QString ClusterChart::data_text() const {
   return text;
 }
 
-// The grid whose devices are largest.
+// Chooses the grid of racks in which devices are drawn largest.
 void ClusterChart::place_racks() {
   racks_.clear();
   if (!map_ || map_->racks().empty()) return;
@@ -230,7 +231,7 @@ void ClusterChart::paintEvent(QPaintEvent* /*event*/) {
   paint_legend(painter);
 }
 
-// A trunk of each column of racks goes up to the spines; other links go straight.
+// Links to the spines go up along a trunk that the racks of a column share; others are straight.
 QPolygonF ClusterChart::way_of(const MapLink& link) const {
   const QRectF& from = racks_[static_cast<std::size_t>(link.from)];
   if (link.to >= 0) {
@@ -286,10 +287,10 @@ void ClusterChart::paint_group(QPainter& painter) const {
   painter.drawRect(box_of(selected_).adjusted(-1, -1, 0, 0));
 }
 
-// What the end of the colour scale stands for: the busiest link.
+// The load at the end of the colour scale: that of the busiest link.
 double ClusterChart::full_load() const { return load_ && load_->most > 0 ? load_->most : 1; }
 
-// Left end, and what is written before it.
+// The left end of the colour scale, which leaves room for the text before it.
 double ClusterChart::load_scale_left() const {
   const double texts = fontMetrics().horizontalAdvance(tr("link load 0")) +
                        fontMetrics().horizontalAdvance(percent_text(full_load()));
@@ -362,7 +363,7 @@ int ClusterChart::device_at(QPointF point) const {
   return -1;
 }
 
-// The busiest of those that are there.
+// The busiest of the links at this point.
 std::optional<std::size_t> ClusterChart::link_at(QPointF point) const {
   constexpr double kNear = 4;  // pixels
   std::optional<std::size_t> found;

@@ -1,7 +1,7 @@
-// A cluster from above: racks of nodes of devices, the links between racks, every device in the
-// colour of its place in one kind of process group; links and, where that is asked for, devices in
-// the colour of their load in the simulated step, once it is known. The group of the chosen device
-// is outlined and its ring drawn.
+// Draws a cluster from above: racks, the devices of their nodes, and the links between racks. The
+// colour of a device shows its place in one kind of process group, its memory, or its load. The
+// colour of a link shows its load in the simulated step, once that is known; until then it is grey.
+// The group of the selected device is outlined, and its ring is drawn.
 #pragma once
 
 #include <QPolygonF>
@@ -20,16 +20,16 @@ class ClusterChart : public Chart {
  public:
   explicit ClusterChart(QWidget* parent = nullptr);
 
-  void set_map(std::shared_ptr<const ClusterMap> map);  // its load is not known yet
+  void set_map(std::shared_ptr<const ClusterMap> map);  // forgets the load of the map before
   void set_load(std::shared_ptr<const ClusterLoad> load);
   void set_colour(MapColour colour);
   void select(int rank);  // −1: none
-  void choose(int rank);  // as by a click
+  void choose(int rank);  // like a click: selects the rank and emits chosen()
   const ClusterMap* map() const { return map_.get(); }
   const ClusterLoad* load() const { return load_.get(); }
   int selected() const { return selected_; }
   QRectF box_of(int device) const;
-  QPolygonF way_of(const MapLink& link) const;  // that it is drawn on
+  QPolygonF way_of(const MapLink& link) const;  // the line that is drawn for the link
 
   QString data_text() const override;
   QSize sizeHint() const override { return {640, 420}; }
@@ -61,14 +61,14 @@ class ClusterChart : public Chart {
 
   std::shared_ptr<const ClusterMap> map_;
   std::shared_ptr<const ClusterLoad> load_;
-  std::vector<std::size_t> links_by_load_;  // that are drawn, the busiest last
+  std::vector<std::size_t> links_by_load_;  // the links that are drawn, the busiest last
   MapColour colour_ = MapColour::stage;
   int selected_ = -1;
   std::vector<int> members_;
-  // Of the grid of racks, pixels.
-  std::vector<std::pair<int, int>> place_of_node_;  // rack, place in it
+  // The grid of racks, in pixels.
+  std::vector<std::pair<int, int>> place_of_node_;  // [node]: its rack, and its place in the rack
   std::vector<QRectF> racks_;
-  int columns_of_rack_ = 1;  // nodes beside each other; below each other their devices
+  int columns_of_rack_ = 1;  // a rack has a column for each node, with the node's devices in it
   double cell_wide_ = 1, cell_high_ = 1;
 };
 

@@ -12,7 +12,7 @@ struct Named {
   QRgb light, dark;
 };
 
-// Work is blue, communication warm, waiting grey; memory has the colours of what it is for.
+// Work is blue, communication is warm, waiting is grey. Memory has a colour for each purpose.
 constexpr std::array kColours = {
     Named{"compute", 0xff2a78d6, 0xff3987e5},
     Named{"embedding_head", 0xff86b6ef, 0xff9ec5f4},
@@ -30,7 +30,7 @@ constexpr std::array kColours = {
     Named{"parameters", 0xff2a78d6, 0xff3987e5},
     Named{"gradients", 0xffeb6834, 0xffd95926},
     Named{"activations", 0xffeda100, 0xffc98500},
-    Named{"recomputation", 0xff22a6c4, 0xff3fbcd8},  // as its time
+    Named{"recomputation", 0xff22a6c4, 0xff3fbcd8},  // the same as "recompute"
     Named{"logits", 0xffe87ba4, 0xffd55181},
     Named{"buffers", 0xff4a3aa7, 0xff9085e9},
     Named{"runtime", 0xff898781, 0xff898781},

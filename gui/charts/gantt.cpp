@@ -19,12 +19,12 @@ namespace trainyard {
 namespace {
 
 constexpr double kPerSecond = 1e12;  // picoseconds
-constexpr double kClosest = 100;     // picoseconds a pixel
-constexpr double kZoomStep = 0.8;    // of a key or a notch of the wheel
+constexpr double kClosest = 100;     // picoseconds per pixel at the closest zoom
+constexpr double kZoomStep = 0.8;    // factor for a key or a notch of the wheel
 constexpr int kCurveHeight = 64;
-constexpr double kLabelFrom = 40;  // pixels that a slice must have to be named
+constexpr double kLabelFrom = 40;  // width in pixels from which a slice shows its name
 
-// Of every kind of slice; those that are not on the critical path may fade.
+// [SliceKind]: the colour of a slice, and a faded one for slices off the critical path.
 struct Inks {
   std::array<QColor, kSliceKinds> plain, faded;
 
@@ -40,8 +40,8 @@ bool is_in_pixels(const SliceRun& run) {
   return run.x == std::floor(run.x) && run.width == std::floor(run.width);
 }
 
-// Runs of whole pixels as a picture of one line that is drawn over the row: a track may have a
-// thousand of them.
+// Paints all runs that cover whole pixels as one image, one pixel high, that is stretched over the
+// row: a track may have a thousand of them.
 template <typename Colour>
 void paint_pixels(QPainter& painter, QRect row, const std::vector<SliceRun>& runs,
                   const Colour& colour_of_run) {
@@ -81,7 +81,7 @@ void Gantt::set_scene(std::shared_ptr<const TimelineScene> scene) {
   selected_.reset();
   choose_rank(0);
   label_width_ = fontMetrics().averageCharWidth() * 12;
-  constexpr std::size_t kLookedAt = 200;  // names of further ranks are as long
+  constexpr std::size_t kLookedAt = 200;  // the names of further tracks are about as long
   for (std::size_t i = 0; scene_ && i < std::min(kLookedAt, scene_->tracks().size()); ++i) {
     const int wide = fontMetrics().horizontalAdvance(scene_->tracks()[i].name) + 12;
     label_width_ = std::max(label_width_, wide);
@@ -155,7 +155,7 @@ void Gantt::highlight_critical(bool shown) {
 QString Gantt::data_text() const {
   QString text = tr("track\toperation\tstart, s\tend, s") + QLatin1Char('\n');
   if (!scene_) return text;
-  constexpr std::size_t kMost = 20000;  // of what is visible
+  constexpr std::size_t kMost = 20000;  // lines of the visible part
   std::size_t written = 0;
   for (const TimelineTrack& track : scene_->tracks()) {
     for (const SliceRun& run : scene_->runs(track, view())) {
@@ -170,7 +170,7 @@ QString Gantt::data_text() const {
   return text;
 }
 
-// Of several slices, those of the pixels that they are drawn in.
+// The times of a run's only slice, or, if it has several, of the pixels that it covers.
 TaskTimes Gantt::times_of(const SliceRun& run) const {
   if (run.is_one) return scene_->times_of(run.slice);
   const auto time = [this](double x) {
@@ -235,7 +235,7 @@ void Gantt::paintEvent(QPaintEvent* /*event*/) {
     painter.drawText(rect(), Qt::AlignCenter, tr("Simulate a plan or open a trace to see a step."));
     return;
   }
-  paint_axis(painter);  // beneath the bars and their names
+  paint_axis(painter);  // first, so that bars and names are painted over its lines
   const int high = track_height();
   int y = high;
   for (auto at = static_cast<std::size_t>(first_track());
@@ -261,7 +261,7 @@ void Gantt::paint_axis(QPainter& painter) const {
     painter.drawLine(QPointF(x, 0), QPointF(x, tracks_bottom()));
     const QString text = tick_text(time, step);
     const int right = label_width() + plot_width();
-    if (x + 3 + fontMetrics().horizontalAdvance(text) > right) continue;  // it would be cut
+    if (x + 3 + fontMetrics().horizontalAdvance(text) > right) continue;  // the edge would cut it
     painter.setPen(muted_text(palette()));
     painter.drawText(QPointF(x + 3, line - 2), text);
   }
@@ -272,7 +272,7 @@ void Gantt::paint_track(QPainter& painter, const TimelineTrack& track, int y) co
   painter.setPen(palette().color(QPalette::Text));
   painter.drawText(QRect(4, y, label_width() - 8, high), Qt::AlignVCenter,
                    fontMetrics().elidedText(track.name, Qt::ElideMiddle, label_width() - 8));
-  if (track.is_compute) {  // what stays visible of it is waiting
+  if (track.is_compute) {  // a grey ground: where no slice covers it, the device waits
     const double left = std::max(0.0, -from_ / per_pixel_);
     const double right = std::min<double>(plot_width(), (scene_->end() - from_) / per_pixel_);
     painter.fillRect(QRectF(label_width() + left, y + 1, right - left, high - 2),
@@ -310,7 +310,8 @@ void Gantt::paint_slices(QPainter& painter, const TimelineTrack& track, int y,
   }
 }
 
-// The most within every pixel, from the left to the end of the step or of the picture.
+// The outline of a curve: the largest value within each pixel, from the left edge to the end of the
+// step or of the plot.
 QPolygonF Gantt::outline(const std::vector<CurvePoint>& points, const QRectF& area,
                          double most) const {
   QPolygonF line;
@@ -319,7 +320,7 @@ QPolygonF Gantt::outline(const std::vector<CurvePoint>& points, const QRectF& ar
   const double end = std::min<double>(plot_width(), (scene_->end() - from_) / per_pixel_);
   for (int x = 0; x < end; ++x) {
     const double to = from_ + (x + 1) * per_pixel_;
-    double peak = value;  // within the pixel
+    double peak = value;  // the largest within the pixel
     for (; point != points.end() && point->time < to; ++point) {
       value = point->value;
       peak = std::max(peak, value);
@@ -329,7 +330,7 @@ QPolygonF Gantt::outline(const std::vector<CurvePoint>& points, const QRectF& ar
   return line;
 }
 
-// What was predicted for a measured one is a line over it.
+// A measured or simulated curve is filled; the predicted one is a line over it.
 void Gantt::paint_curve(QPainter& painter, const TimelineCurve& curve, int y) const {
   const QRectF area(label_width(), y + 4, plot_width(), kCurveHeight - 8);
   painter.setPen(grid_colour(palette()));
@@ -338,7 +339,7 @@ void Gantt::paint_curve(QPainter& painter, const TimelineCurve& curve, int y) co
   painter.drawText(QRectF(4, area.top(), label_width() - 8, area.height()),
                    Qt::AlignVCenter | Qt::TextWordWrap, curve.title);
   QPolygonF filled = outline(curve.points, area, curve.most);
-  if (filled.isEmpty()) return;  // all that is seen is after the step
+  if (filled.isEmpty()) return;  // only time after the step is visible
   const double right = filled.last().x();
   filled.prepend(area.bottomLeft());
   filled.append(QPointF(right, area.bottom()));
@@ -371,7 +372,7 @@ void Gantt::wheelEvent(QWheelEvent* event) {
     pan(-notches.y() * 80);
   } else {
     if (notches.x() != 0) pan(-notches.x() * 80);
-    // A touchpad sends small parts of a notch, which add up to tracks.
+    // A touchpad sends small parts of a notch: they are added up until they make a whole track.
     scrolled_ -= notches.y() * 3;
     const double tracks = std::trunc(scrolled_);
     scrolled_ -= tracks;

@@ -1,7 +1,7 @@
-// A timeline scene drawn as a Gantt chart: tracks below each other, time to the right. Zoom is at
-// the cursor; W and S zoom, A and D and the arrows move, F shows all, as trace viewers do. Only
-// what is visible is painted. Of a measured track the upper part is what was measured, the lower
-// what was predicted.
+// Draws a timeline scene as a Gantt chart: tracks below each other, time from left to right. Ctrl
+// with the wheel zooms at the cursor. As in other trace viewers W and S zoom, A, D and the arrows
+// move, and F shows all. Only what is visible is painted. A track that compares shows measured
+// slices in its upper part and predicted ones in its lower part.
 #pragma once
 
 #include <QPolygonF>
@@ -17,8 +17,8 @@ class QScrollBar;
 
 namespace trainyard {
 
-// A tick of an axis on which they are `step` apart, both in picoseconds: with the digits that tell
-// it from its neighbours.
+// The text of a tick at `time` on an axis with a tick every `step`, both in picoseconds. It has
+// just the digits that tell it from its neighbours.
 QString tick_text(double time, double step);
 
 class Gantt : public Chart {
@@ -29,7 +29,7 @@ class Gantt : public Chart {
   void set_scene(std::shared_ptr<const TimelineScene> scene);
   const TimelineScene* scene() const { return scene_.get(); }
   void show_all();
-  void zoom(double factor, double x);  // below 1: closer
+  void zoom(double factor, double x);  // about pixel `x`; a factor below 1 zooms in
   void pan(double pixels);
   void show_slice(std::uint32_t slice);
   void highlight_critical(bool shown);
@@ -39,7 +39,7 @@ class Gantt : public Chart {
   QString data_text() const override;
   // What the colours of the slices mean.
   std::vector<LegendEntry> legend() const;
-  // What is shown, as vectors.
+  // What is shown now, as vector graphics.
   GanttDrawing drawing() const;
   QSize sizeHint() const override { return {900, 480}; }
   QSize minimumSizeHint() const override { return {320, 240}; }
@@ -74,18 +74,18 @@ class Gantt : public Chart {
   void paint_slices(QPainter& painter, const TimelineTrack& track, int y, bool predicted) const;
   QPolygonF outline(const std::vector<CurvePoint>& points, const QRectF& area, double most) const;
   void paint_curve(QPainter& painter, const TimelineCurve& curve, int y) const;
-  void choose_rank(int rank);  // whose curves are shown
+  void choose_rank(int rank);  // shows the curves of this rank
 
   std::shared_ptr<const TimelineScene> scene_;
   QScrollBar* scroll_;
-  double from_ = 0;  // picoseconds
+  double from_ = 0;  // picoseconds at the left edge
   double per_pixel_ = 1;
-  bool shows_all_ = true;  // and goes on to when its size changes
-  double scrolled_ = 0;    // tracks, less than one
+  bool shows_all_ = true;  // the whole step stays visible after a resize
+  double scrolled_ = 0;    // the part of a track that a touchpad has scrolled
   bool only_critical_ = false;
   std::optional<std::uint32_t> selected_;
   int rank_ = 0;
-  std::vector<TimelineCurve> curves_;  // of the rank
+  std::vector<TimelineCurve> curves_;  // those of rank_
   int label_width_ = 0;                // pixels
   QPoint pressed_;
   double from_when_pressed_ = 0;

@@ -8,7 +8,7 @@
 namespace trainyard {
 namespace {
 
-constexpr int kEntryWidth = 220;  // of a legend without the metrics of a font
+constexpr int kEntryWidth = 220;  // of a legend entry; without a window no font can be measured
 
 }  // namespace
 

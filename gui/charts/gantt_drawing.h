@@ -1,5 +1,5 @@
-// A timeline as vectors (SVG): what a Gantt chart shows, all its tracks, as values that may be
-// written on another thread.
+// A timeline as vector graphics (SVG): the visible time of a Gantt chart, with all its tracks, also
+// those that are scrolled away. It is a value, so it can be written on a background thread.
 #pragma once
 
 #include <memory>
@@ -9,13 +9,14 @@
 
 namespace trainyard {
 
-// What the colours of a scene's slices mean, and the ground of a compute track.
+// What the colours of a scene's slices mean, and the colour of a compute track where it waits.
 std::vector<LegendEntry> legend_of(const TimelineScene& scene, bool dark);
 QColor waiting_colour(bool dark);
 
-// Where in a row of the chart slices lie: all of it, or the measured or predicted part.
+// The part of a row that slices fill: all of it, or, for a track that compares, the upper part for
+// measured and the lower part for predicted slices.
 struct GanttBand {
-  int top = 0, height = 0;  // from that of the row
+  int top = 0, height = 0;  // pixels; `top` is relative to the row's top
 };
 GanttBand band_of(const TimelineTrack& track, bool predicted, int row_height);
 

@@ -10,7 +10,7 @@
 namespace trainyard {
 namespace {
 
-constexpr double kFaintest = 0.15;  // of the colour: the least value differs from nothing
+constexpr double kFaintest = 0.15;  // colour share of the least value, so that it is no empty cell
 
 }  // namespace
 

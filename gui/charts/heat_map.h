@@ -1,5 +1,5 @@
-// Cells coloured by their value, each with its value where there is room. A dash: answered, but
-// nothing has the figure; empty: not answered yet.
+// A grid of cells coloured by their value, which is also written in a cell if there is room. A dash
+// marks a cell whose points have no value; a cell that is not answered yet is empty.
 #pragma once
 
 #include "gui/charts/cell_chart.h"

@@ -15,7 +15,7 @@ namespace trainyard {
 namespace {
 
 constexpr std::size_t kMostBins = 40;
-constexpr int kValueTicks = 5;  // asked for
+constexpr int kValueTicks = 5;  // about as many on each axis
 
 }  // namespace
 
@@ -56,7 +56,7 @@ QString Histogram::data_text() const {
 
 int Histogram::most() const { return std::ranges::max(counts_); }
 
-// Beside the counts, above the values and below what is counted.
+// The plot is right of the counts, above the values and below the name of what is counted.
 QRectF Histogram::plot() const {
   const int line = fontMetrics().height();
   const double left =
@@ -97,7 +97,7 @@ void Histogram::paint_counts(QPainter& painter, const QRectF& area) const {
   }
 }
 
-// Round values, wherever the bars begin.
+// Ticks are at round values, not at the edges of bars.
 void Histogram::paint_values(QPainter& painter, const QRectF& area) const {
   painter.setPen(muted_text(palette()));
   const double step = round_step((high() - low_) / kValueTicks);

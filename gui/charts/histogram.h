@@ -1,4 +1,4 @@
-// How often a value comes up: bars over equal ranges.
+// A histogram: bars show how many values fall into each of several equal ranges.
 #pragma once
 
 #include <vector>
@@ -12,10 +12,10 @@ class Histogram : public Chart {
  public:
   explicit Histogram(QWidget* parent = nullptr);
 
-  // `what` is counted.
+  // `what`: what is counted, such as "lives".
   void set_values(std::vector<double> values, QString unit, QString what);
   const std::vector<int>& counts() const { return counts_; }
-  // The range and the count of the bar at that place; empty: there is none.
+  // The range and the count of the bar at this place; empty: there is no bar.
   QString text_at(QPointF place) const;
   QString data_text() const override;
   QSize sizeHint() const override { return {520, 240}; }

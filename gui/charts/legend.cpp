@@ -29,7 +29,7 @@ void paint_legend(QPainter& painter, const std::vector<LegendEntry>& entries, co
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const QRect box = boxes[i].translated(area.topLeft());
     painter.fillRect(box.x(), box.center().y() - kSwatch / 2, kSwatch, kSwatch, entries[i].colour);
-    // A little more room: letters may reach over their advance.
+    // Letters may reach a little beyond their advance, so the box is wider than the text.
     painter.drawText(box.adjusted(kSwatch + kChartGap, 0, 4, 0), Qt::AlignVCenter, entries[i].text);
   }
 }

@@ -1,4 +1,4 @@
-// What the colours of a chart mean: swatches with their words, in as many lines as they need.
+// The legend of a chart: swatches of colour with their meaning, in as many lines as they need.
 #pragma once
 
 #include <QColor>
@@ -16,12 +16,12 @@ struct LegendEntry {
   QColor colour;
 };
 
-// Where each entry stands in lines of that width, pixels, the first at (0, 0).
+// The box of each entry in lines of this width, in pixels; the first line begins at (0, 0).
 std::vector<QRect> legend_boxes(const std::vector<LegendEntry>& entries, int width,
                                 const QFontMetrics& font);
-// Pixels; 0: there are no entries.
+// The height in pixels; 0 without entries.
 int legend_height(const std::vector<LegendEntry>& entries, int width, const QFontMetrics& font);
-// The words in the painter's pen.
+// Paints the legend; its words have the colour of the painter's pen.
 void paint_legend(QPainter& painter, const std::vector<LegendEntry>& entries, const QRect& area);
 
 }  // namespace trainyard

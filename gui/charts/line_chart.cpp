@@ -10,7 +10,7 @@
 namespace trainyard {
 namespace {
 
-constexpr double kNearDot = 12;  // pixels
+constexpr double kNearDot = 12;  // pixels within which a click selects a dot
 constexpr double kDotRadius = 3;
 constexpr std::array kRowColours = {"compute",       "tensor_parallel",  "optimizer",
                                     "data_parallel", "context_parallel", "pipeline",
@@ -25,7 +25,7 @@ void LineChart::cells_changed() {
   high_ = ends.high;
 }
 
-// Many rows are told apart by their neighbours: their colours go from one end to the other.
+// If there are more rows than kRowColours, their colours form a gradient that shows their order.
 QColor LineChart::colour_of_row(int row) const {
   const bool dark = is_dark(palette());
   if (rows() <= static_cast<int>(kRowColours.size())) {

@@ -1,5 +1,4 @@
-// Values along a list of names, a line for each row of the cells. A value that is not there breaks
-// its line.
+// A line for each row of the cells, over the names of the columns. A missing value breaks its line.
 #pragma once
 
 #include "gui/charts/cell_chart.h"

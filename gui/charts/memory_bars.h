@@ -1,4 +1,4 @@
-// Memory of each pipeline stage by what it is for, against what the device has.
+// A bar for each pipeline stage: its memory by purpose, against the capacity of the device.
 #pragma once
 
 #include <vector>

@@ -16,8 +16,8 @@ namespace trainyard {
 namespace {
 
 constexpr double kRadius = 4;
-constexpr double kNear = 12;  // pixels
-constexpr int kTicks = 5;     // asked for; round steps leave two of them at least
+constexpr double kNear = 12;  // pixels within which a click selects a point
+constexpr int kTicks = 5;     // wanted; rounding of the step leaves at least two
 constexpr int kMostTicks = 4 * kTicks;
 
 }  // namespace
@@ -36,13 +36,13 @@ std::vector<double> PlotAxis::ticks(double low, double high) const {
   if (!logarithmic) {
     const double step = round_step((high - low) / unit / kTicks) * unit;
     const double first = std::ceil(low / step);
-    // Counted: a tick that is a very large number of steps is the same after one more of them.
+    // The loop counts ticks: where values are huge against the step, adding a step changes nothing.
     for (int i = 0; i < kMostTicks && (first + i) * step <= high; ++i) {
       values.push_back((first + i) * step);
     }
     return values;
   }
-  // 1, 2 and 5 where there are few powers of ten.
+  // If the range has few powers of ten, ticks are at 1, 2 and 5 times each.
   const bool dense = high - low < 2.5;
   for (double power = std::floor(low); power <= high; ++power) {
     for (const double lead : {1.0, 2.0, 5.0}) {
@@ -183,7 +183,7 @@ void Scatter::paint_y_axis(QPainter& painter, const QRectF& area) const {
 }
 
 void Scatter::paint_x_axis(QPainter& painter, const QRectF& area) const {
-  double free_from = 0;  // labels do not touch
+  double free_from = 0;  // end of the last label: one that would touch it is left out
   for (const double tick : x_.ticks(range_x_.low, range_x_.high)) {
     const double share = (x_.place_of(tick) - range_x_.low) / (range_x_.high - range_x_.low);
     const double x = area.left() + share * area.width();

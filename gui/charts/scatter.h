@@ -1,5 +1,5 @@
-// Points over two axes, the best of both joined by a line; a point can be chosen, by hand or from
-// outside.
+// Points over two axes. A line may join the points of the Pareto front, or mark where both axes are
+// equal. A point is selected by mouse or keyboard, or by select().
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@ namespace trainyard {
 
 struct PlotPoint {
   double x = 0, y = 0;
-  bool is_best = false;  // on the front
+  bool is_best = false;  // on the Pareto front
   QString label;
 };
 
@@ -19,19 +19,20 @@ struct PlotAxis {
   QString name;
   std::function<QString(double)> text;
   bool logarithmic = false;
-  double unit = 1;  // ticks are round in it
+  double unit = 1;  // ticks are round multiples of it
 
-  // On the axis, and back. What is not above zero has no place on a logarithmic one.
+  // From a value to its place on the axis (the log10 of it if logarithmic), and back. Only values
+  // above zero have a place on a logarithmic axis.
   double place_of(double value) const;
   double value_at(double place) const;
-  // Round values between two places, a few of them.
+  // A few round values between two places.
   std::vector<double> ticks(double low, double high) const;
 };
 
 enum class ScatterLine {
   none,
-  front,     // joins the best points
-  diagonal,  // where both axes say the same
+  front,     // joins the points of the Pareto front
+  diagonal,  // both axes have the same value
 };
 
 class Scatter : public Chart {
@@ -40,7 +41,7 @@ class Scatter : public Chart {
   explicit Scatter(QWidget* parent = nullptr);
 
   void set_points(std::vector<PlotPoint> points, PlotAxis x, PlotAxis y);
-  // Before the points are set.
+  // Requires: is called before set_points().
   void set_line(ScatterLine line) { line_ = line; }
   void select(int point);  // −1: none
   int selected() const { return selected_; }
@@ -61,7 +62,7 @@ class Scatter : public Chart {
 
  private:
   QRectF plot() const;
-  int nearest(QPointF place) const;  // −1: none is near
+  int nearest(QPointF place) const;  // −1: no point is near
   void paint_axes(QPainter& painter, const QRectF& area) const;
   void paint_x_axis(QPainter& painter, const QRectF& area) const;
   void paint_y_axis(QPainter& painter, const QRectF& area) const;
