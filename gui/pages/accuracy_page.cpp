@@ -32,12 +32,12 @@ double seconds_or_none(const std::optional<Seconds>& time) {
 QString seconds_text(double value) { return qt(with_unit(Seconds(value))); }
 QString error_text(double value) { return qt(signed_percent(value) + " %"); }
 
-// What residuals are drawn over: a time, a number of devices, or names in their order.
+// The axis over which residuals are drawn: a number, such as devices, or a list of names.
 struct Residuals {
   const char* label;
   const char* axis;
   double (*number)(const ValidationRow& row);
-  const std::string& (*name)(const ValidationRow& row);  // instead
+  const std::string& (*name)(const ValidationRow& row);  // instead of a number
 };
 
 constexpr Residuals kResiduals[] = {
@@ -61,7 +61,7 @@ constexpr Residuals kResiduals[] = {
      [](const ValidationRow& row) -> const std::string& { return row.parallelism; }},
 };
 
-// Every name that a row has once; sizes from the smallest to the largest.
+// Every name that occurs in the rows, once; sizes go from the smallest to the largest.
 std::vector<std::string> names_of(const Residuals& residuals, const ValidationReport& report) {
   std::vector<std::string> names;
   for (const ValidationRow& row : report.rows) names.push_back(residuals.name(row));
@@ -105,7 +105,7 @@ AccuracyPage::AccuracyPage(AccuracyCheck& check, QWidget* parent)
   splitter_->setChildrenCollapsible(false);
   splitter_->addWidget(table_);
   splitter_->addWidget(scatter_);
-  splitter_->setSizes({1100, 1000});  // of each other
+  splitter_->setSizes({1100, 1000});  // only their ratio counts
   auto* layout = new QVBoxLayout(this);
   layout->addWidget(make_bar());
   layout->addWidget(summary_);

@@ -1,4 +1,5 @@
-// Predicted against measured: a scatter, the errors by what one chooses, and the rows, worst first.
+// Compares predicted with measured times: in a scatter, as errors over a property of the runs that
+// the user chooses, and as a table with the largest errors first.
 #pragma once
 
 #include <QWidget>

@@ -32,7 +32,7 @@ void AnswerCards::add_card() {
     label->setTextInteractionFlags(Qt::TextSelectableByMouse);
     column->addWidget(label);
   }
-  column->setStretchFactor(card.detail, 1);  // the values of all cards on one line
+  column->setStretchFactor(card.detail, 1);  // so that the values of all cards are level
   layout()->addWidget(frame);
   cards_.push_back(card);
 }

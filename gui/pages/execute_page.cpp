@@ -237,7 +237,7 @@ void ExecutePage::show_started() {
   alert_->clear();
   alert_->hide();
   summary_->setText(tr("Starting …"));
-  progress_->setRange(0, 0);  // how far it is is not known yet
+  progress_->setRange(0, 0);  // a busy indicator while the progress is not known
   for (QPushButton* button : {run_, calibrate_, timeline_, accuracy_, save_}) {
     button->setEnabled(false);
   }
@@ -264,7 +264,7 @@ void ExecutePage::show_look() {
   alert_->setVisible(!watch.alert().isEmpty());
 }
 
-// To what they hold; never narrower again, so that nothing jumps while a run goes.
+// Fits columns to their content, but never makes one narrower, so that nothing jumps during a run.
 void ExecutePage::widen_columns() {
   const QAbstractItemView& cells = *table_;
   const QHeaderView& heads = *table_->horizontalHeader();

@@ -1,5 +1,5 @@
-// Runs and calibrations on this machine: what is started above, then the ranks as they go and the
-// log; what a run measured goes on to other pages.
+// Runs and calibrations on this machine: controls above, then the ranks of the run and its log.
+// Buttons take what a run measured to the Timeline and Accuracy pages.
 #pragma once
 
 #include <QWidget>
@@ -26,9 +26,9 @@ class ExecutePage : public QWidget {
  public:
   ExecutePage(Execution& execution, const Explore& explore, QWidget* parent = nullptr);
 
-  // As the controls say; the scenario is not in it.
+  // The order that the controls describe, without the name of the scenario.
   RunOrder order() const;
-  // Instead of how the last run ended.
+  // Shows a problem in place of how the last run ended.
   void say(const QString& problem);
 
  Q_SIGNALS:

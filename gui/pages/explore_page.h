@@ -1,5 +1,5 @@
-// A plan turned by hand: controls at the left, its estimate beside them at once, what would help,
-// and pinned variants to compare with.
+// A plan that the user changes by hand: controls at the left, beside them its estimate, which
+// follows at once, remedies that would help, and pinned variants to compare with.
 #pragma once
 
 #include <QWidget>
@@ -27,8 +27,8 @@ class ExplorePage : public QWidget {
   ExplorePage(ScenarioDocument& document, Explore& explore, QWidget* parent = nullptr);
 
  Q_SIGNALS:
-  void use_asked();       // the plan is to become the scenario's
-  void simulate_asked();  // played, on the timeline
+  void use_asked();       // to make the plan that of the scenario
+  void simulate_asked();  // to simulate the plan and show its timeline
 
  private:
   void show_answer();

@@ -1,5 +1,5 @@
-// Editors of the form: a list to choose from where there is one, a searchable list of the catalog
-// for references, else a line.
+// Editors for the values of the form: a list if the values are known, a searchable list of the
+// catalog for a reference, otherwise a line of text.
 #pragma once
 
 #include "gui/pages/emphasis_delegate.h"
@@ -9,10 +9,10 @@ class QComboBox;
 
 namespace trainyard {
 
-// A searchable list where any text may be typed; what is chosen is committed at once.
+// A searchable list that also takes any other text; a choice from the list is committed at once.
 QComboBox* chooser(QWidget* parent, const QStringList& choices, QAbstractItemDelegate* delegate);
 
-// A cell is edited once it is clicked or typed into; Tab goes through without opening one.
+// Opens the editor of a cell when it is clicked or typed into, but not when Tab moves to it.
 void edit_when_asked(QAbstractItemView& view);
 
 class FormDelegate : public EmphasisDelegate {

@@ -66,7 +66,7 @@ GoodputPage::GoodputPage(ScenarioDocument& document, Explore& explore, RunLives&
   splitter_->setChildrenCollapsible(false);
   splitter_->addWidget(make_losses());
   splitter_->addWidget(right);
-  splitter_->setSizes({400, 600});  // of each other
+  splitter_->setSizes({400, 600});  // only their ratio counts
   layout->addWidget(splitter_, 1);
   connect(simulate_, &QPushButton::clicked, this, &GoodputPage::simulate_asked);
   connect(cancel_, &QPushButton::clicked, this, [this] { lives_.cancel(); });
@@ -128,7 +128,7 @@ void GoodputPage::show_answer() {
   show_summary();
 }
 
-// The best one is of the scenario that was asked: of another one it may not be.
+// The best interval can be used only while the scenario is the one that it was found for.
 void GoodputPage::show_interval() {
   cancel_->setEnabled(lives_.busy() || lives_.is_tuning());
   interval_->setText(lives_.interval_text());

@@ -1,4 +1,5 @@
-// The life of the whole run: where its time goes, and when it ends.
+// Simulated lives of the whole run: where its time goes, when it ends, and the best interval
+// between checkpoints.
 #pragma once
 
 #include <QWidget>

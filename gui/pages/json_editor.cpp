@@ -23,7 +23,7 @@ class Gutter : public QWidget {
   JsonEditor& editor_;
 };
 
-// As the editor has it, and gives it back: lines end with a line feed, no-break spaces are spaces.
+// The text as the editor holds it: lines end with a line feed, and no-break spaces become spaces.
 QString as_shown(QString text) {
   text.replace(QLatin1String("\r\n"), QLatin1String("\n"));
   text.replace(QLatin1Char('\r'), QLatin1Char('\n'));
@@ -32,7 +32,8 @@ QString as_shown(QString text) {
   return text.replace(QChar::Nbsp, QLatin1Char(' '));
 }
 
-// Where the character that is shown at `place` stands in the text itself.
+// The index in `text` of the character that the editor holds at `place`. They differ where the text
+// has two characters for a line end.
 qsizetype place_in(const QString& text, qsizetype place) {
   qsizetype at = 0;
   for (; place > 0 && at < text.size(); --place) {
@@ -86,7 +87,7 @@ void JsonEditor::show_text(const QString& text) {
   showing_ = false;
 }
 
-// Of the text as its author wrote it, nothing changes but what was typed.
+// Applies an edit to the text as its author wrote it, and changes nothing else of it.
 void JsonEditor::take_change(int place, int removed, int added) {
   if (showing_) return;
   QTextCursor typed(document());
@@ -154,7 +155,7 @@ void JsonEditor::resizeEvent(QResizeEvent* event) {
 
 void JsonEditor::dragEnterEvent(QDragEnterEvent* event) {
   if (event->mimeData()->hasUrls()) {
-    event->ignore();  // the window's business
+    event->ignore();  // the window handles it
   } else {
     QPlainTextEdit::dragEnterEvent(event);
   }

@@ -11,10 +11,10 @@ class JsonEditor : public QPlainTextEdit {
  public:
   explicit JsonEditor(QWidget* parent = nullptr);
 
-  // Only what differs is replaced, so that the cursor stays. An edit changes what it changes: line
-  // ends and no-break spaces elsewhere stay as the text has them, though the editor does not.
+  // Replaces only the part that differs, so that the cursor stays. The editor shows any line end as
+  // a line feed and a no-break space as a space, but an edit leaves the rest of the text as it was.
   void show_text(const QString& text);
-  // 0: none.
+  // Marks a line with a message; line 0 clears the mark.
   void mark_line(int line, const QString& message);
   int marked_line() const { return marked_; }
   void go_to_line(int line);
@@ -39,7 +39,7 @@ class JsonEditor : public QPlainTextEdit {
   void show_mark();
 
   QWidget* gutter_;
-  QString text_;  // that is shown
+  QString text_;  // the text as its author wrote it
   int marked_ = 0;
   bool showing_ = false;
 };

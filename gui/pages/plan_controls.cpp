@@ -16,7 +16,7 @@ PlanControls::PlanControls(QWidget* parent) : QWidget(parent), grid_(new QGridLa
 }
 
 void PlanControls::show_controls(const std::vector<ExploreControl>& controls) {
-  // Values of a plan that is not there any more would be taken for the document's.
+  // Without a plan the old values must not stay, since they would look like those of the document.
   setHidden(controls.empty());
   for (std::size_t i = 0; i < controls.size(); ++i) {
     if (i == rows_.size()) add_row(controls[i]);

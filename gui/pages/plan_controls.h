@@ -18,8 +18,8 @@ class PlanControls : public QWidget {
  public:
   explicit PlanControls(QWidget* parent = nullptr);
 
-  // Controls come when there is a plan, later than what is below them: Tab reaches them after
-  // `before`.
+  // Makes Tab reach the controls after `before`. By default it would reach them last, since they
+  // are made only when there is a plan.
   void follow(QWidget& before) { before_ = &before; }
   void show_controls(const std::vector<ExploreControl>& controls);
 
@@ -29,9 +29,9 @@ class PlanControls : public QWidget {
  private:
   struct Row {
     QLabel* label = nullptr;
-    QLabel* value = nullptr;     // of a slider
-    QSlider* slider = nullptr;   // either this
-    QComboBox* names = nullptr;  // or this
+    QLabel* value = nullptr;     // the value of the slider
+    QSlider* slider = nullptr;   // for a degree
+    QComboBox* names = nullptr;  // for a choice, instead of the slider
   };
   void add_row(const ExploreControl& control);
   static QWidget* input_of(const Row& row);

@@ -27,7 +27,7 @@ namespace {
 
 constexpr int kMostPlans = 1000;
 constexpr int kPlans = 200;
-constexpr int kRowsForWidths = 50;  // for the widths of columns
+constexpr int kRowsForWidths = 50;  // rows that are measured to set the widths of columns
 
 QString best_text(Objective objective, double value) {
   switch (objective) {
@@ -45,7 +45,7 @@ QString best_text(Objective objective, double value) {
   return PlanPage::tr("%1 over goodput").arg(qt(with_unit(Seconds(value))));
 }
 
-// One search is no answer to a document that asks for several.
+// Says that the sizes of a document that asks for several are not compared by this one search.
 QString sizes_text(const SearchAnswer& answer) {
   return PlanPage::tr(
              "The planner section asks for sizes or a deadline, which the command trainyard plan "
@@ -53,7 +53,8 @@ QString sizes_text(const SearchAnswer& answer) {
       .arg(qt(count(answer.question->job.job.cluster.devices())));
 }
 
-// What comes closest is priced after the search, and is not among what the search priced.
+// The plans that come closest to fitting are priced after the search, so the search does not count
+// them among the plans that it priced.
 QString considered_text(const SearchResult& result) {
   const QString considered = PlanPage::tr("%1 combinations considered of %2, ")
                                  .arg(qt(count(result.considered)), qt(count(result.space_size)));
@@ -240,9 +241,9 @@ void PlanPage::start() {
 }
 
 void PlanPage::show_started() {
-  objective_->setEnabled(false);  // progress is told in what is searched by
+  objective_->setEnabled(false);  // progress is shown in the unit of this objective
   cancel_->setEnabled(true);
-  if (start_->hasFocus()) cancel_->setFocus();  // before it goes on into the filter
+  if (start_->hasFocus()) cancel_->setFocus();  // else it would move to the filter
   start_->setEnabled(false);
   progress_->setValue(0);
   status_->setText(tr("Searching …"));
@@ -276,7 +277,7 @@ void PlanPage::show_answer() {
 }
 
 void PlanPage::show_status() {
-  if (search_.busy()) return;  // what it says is how far that is
+  if (search_.busy()) return;  // the line shows progress then
   if (!search_.problem().isEmpty()) return status_->setText(search_.problem());
   if (!search_.answer()) return;
   const SearchAnswer& answer = *search_.answer();
@@ -327,7 +328,7 @@ void PlanPage::show_selection() {
   const QModelIndex now = filter_->mapToSource(table_->currentIndex());
   scatter_->select(now.row());
   const SearchAnswer& answer = *model_->answer();
-  // Both would join a plan to another scenario than the one that it was found for.
+  // These actions would combine the plan with a scenario other than the one it was found for.
   for (QPushButton* button : of_this_scenario_) {
     button->setEnabled(document_.still_asks(answer.question));
   }
@@ -340,7 +341,7 @@ void PlanPage::show_selection() {
                                       : why_not_text(model_->at(0), *candidate, cluster))));
 }
 
-// A plan that the filter hides is chosen all the same: the filter goes.
+// Selects a plan. If the filter hides it, the filter is cleared.
 void PlanPage::select_row(int row) {
   QModelIndex index = filter_->mapFromSource(model_->index(row, 0));
   if (!index.isValid()) {

@@ -29,7 +29,7 @@ class PlanPage : public QWidget {
  public:
   PlanPage(ScenarioDocument& document, PlanSearch& search, QWidget* parent = nullptr);
 
-  // nullptr: none is selected.
+  // nullptr: no plan is selected.
   const Candidate* selected() const;
 
  Q_SIGNALS:
@@ -65,7 +65,8 @@ class PlanPage : public QWidget {
   CandidateFilter* filter_;
   QTableView* table_;
   Scatter* scatter_;
-  std::vector<QPushButton*> of_this_scenario_;  // of the actions; before them: they fill it
+  // Actions that need the scenario of the search. Declared before actions_, whose making fills it.
+  std::vector<QPushButton*> of_this_scenario_;
   QWidget* actions_;
   QSplitter* splitter_;
 };

@@ -46,7 +46,7 @@ std::filesystem::path ask_where_to_save(QWidget* parent, const SaveQuestion& que
   dialog.setAcceptMode(QFileDialog::AcceptSave);
   dialog.setFileMode(QFileDialog::AnyFile);
   dialog.setNameFilters(question.types.split(QStringLiteral(";;")));
-  dialog.setOption(QFileDialog::DontConfirmOverwrite);  // its name may not be whole yet
+  dialog.setOption(QFileDialog::DontConfirmOverwrite);  // the name may still lack its ending
   const QFileInfo proposed(question.name);
   if (question.name.contains(QLatin1Char('/'))) dialog.setDirectory(proposed.absolutePath());
   dialog.selectFile(proposed.fileName());

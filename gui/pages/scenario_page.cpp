@@ -88,7 +88,7 @@ QWidget* ScenarioPage::make_form() {
   return left;
 }
 
-// Nothing of the document before stays, not even its form.
+// Clears everything of the document before, even its form.
 void ScenarioPage::show_another() {
   if (form_of(document_.text())) return;
   form_->set_form({});
@@ -97,7 +97,7 @@ void ScenarioPage::show_another() {
 
 void ScenarioPage::show_document() {
   editor_->show_text(qt(document_.text()));
-  // Text that is no JSON while one types keeps the form as it was last.
+  // While the text is no valid JSON, as happens during typing, the form stays as it was.
   if (auto form = form_of(document_.text())) {
     form_->set_form(*std::move(form));
     tree_->setEnabled(true);
@@ -108,7 +108,7 @@ void ScenarioPage::show_document() {
 void ScenarioPage::show_problem() {
   const DocumentProblem& problem = document_.problem();
   form_->set_problem(problem.pointer, problem.message);
-  show_help();  // which names the problem of its row
+  show_help();  // the help of a row includes its problem
   editor_->mark_line(problem.line, problem.message);
   if (problem.message.isEmpty()) {
     problem_->setText(tr("The document is complete."));
@@ -138,7 +138,7 @@ void ScenarioPage::set_value(const std::string& pointer, const std::string& type
 
 void ScenarioPage::filter_rows(const QString& text) { filter_below({}, text, false); }
 
-// A row stays when it, one above or one below it matches.
+// A row stays visible if it matches, or if a row above or below it in the tree does.
 bool ScenarioPage::filter_below(const QModelIndex& parent, const QString& text, bool is_found) {
   bool any = false;
   for (int row = 0; row < form_->rowCount(parent); ++row) {

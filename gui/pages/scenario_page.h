@@ -1,4 +1,4 @@
-// The scenario as a form and as JSON side by side; either is edited, the other follows.
+// The scenario as a form and as JSON, side by side. Both can be edited; each follows the other.
 #pragma once
 
 #include <QWidget>

@@ -1,5 +1,5 @@
-// A line that is searched by. Undo and redo are the document's while nothing was typed here that
-// they could take back.
+// A line for a search text. Undo and redo act on it only if something was typed here that they can
+// take back; otherwise they act on the document.
 #pragma once
 
 #include <QLineEdit>

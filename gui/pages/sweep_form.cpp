@@ -16,7 +16,7 @@
 namespace trainyard {
 namespace {
 
-// Keys are looked up among those that there are; the rest is typed.
+// A key is chosen from a searchable list; the other cells are typed.
 class AxisDelegate : public EmphasisDelegate {
  public:
   using EmphasisDelegate::EmphasisDelegate;
@@ -43,7 +43,8 @@ class AxisDelegate : public EmphasisDelegate {
   }
 };
 
-// Beside a given `data_parallel` other degrees would leave most points without a legal plan.
+// The axes that are proposed first. If the scenario gives the degrees, other degrees beside its
+// `data_parallel` would leave most points without a legal plan.
 std::vector<DraftAxis> usual_axes(bool degrees_are_given) {
   if (!degrees_are_given) {
     return {{.key = "plan.tensor_parallel", .values = "1, 2, 4, 8"},
@@ -160,7 +161,7 @@ QWidget* SweepForm::make_settings() {
   return settings;
 }
 
-// Its key is what is typed next.
+// Adds an axis and puts the focus on its key, which the user types next.
 void SweepForm::add_key() {
   axes_->add_axis();
   const QModelIndex key = axes_->index(axes_->rowCount() - 1, SweepAxes::key_column);

@@ -1,4 +1,5 @@
-// Builds a sweep: the keys that vary in a table, how they combine, how each point is answered.
+// The form that describes a sweep: a table of the keys that vary, how their values combine, and how
+// each point is answered.
 #pragma once
 
 #include <QWidget>
@@ -21,7 +22,7 @@ class SweepForm : public QWidget {
 
   SweepDraft draft() const;
   void set_draft(const SweepDraft& draft);
-  // While nobody has chosen others.
+  // Proposes axes, as long as the user has not chosen any.
   void suggest_axes(bool degrees_are_given);
   SweepAxes& axes() { return *axes_; }
   void show_verdict(const QString& verdict);

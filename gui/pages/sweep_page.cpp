@@ -32,11 +32,11 @@
 namespace trainyard {
 namespace {
 
-constexpr int kMeasuredRows = 50;  // for the widths of columns
+constexpr int kMeasuredRows = 50;  // rows that are measured to set the widths of columns
 
 QString result_files() { return SweepPage::tr("Results of a sweep (*.sqlite)"); }
 
-// What was chosen stays so where it is still there.
+// Fills a box with names. The present choice stays if it is among them.
 void fill_box(QComboBox& box, const QStringList& names, int otherwise) {
   const QSignalBlocker quiet(&box);
   const int before =
@@ -79,7 +79,7 @@ SweepPage::SweepPage(ScenarioDocument& document, SweepRun& run, QWidget* parent)
   results_->setChildrenCollapsible(false);
   results_->addWidget(make_picture());
   results_->addWidget(table_);
-  results_->setSizes({1200, 1000});  // of each other
+  results_->setSizes({1200, 1000});  // only their ratio counts
   splitter_->setObjectName(QStringLiteral("sweep"));
   splitter_->setChildrenCollapsible(false);
   splitter_->addWidget(make_builder());
@@ -259,7 +259,7 @@ void SweepPage::show_running(bool runs) {
   if (runs) progress_->setValue(0);
 }
 
-// Points of a file that was opened are of no scenario that is open here.
+// Points of an opened result file belong to no open scenario, so they cannot be out of date.
 void SweepPage::show_status() {
   const bool is_old =
       !run_.busy() && !run_.scenario().empty() && run_.scenario() != document_.text();
@@ -332,7 +332,7 @@ void SweepPage::show_picture() {
   lines_->set_cells(drawn);
 }
 
-// In the picture; the point may share its cell with others.
+// Selects the cell of the table's point in the picture; other points may share this cell.
 void SweepPage::show_selection() {
   const QModelIndex now = table_->currentIndex();
   if (!now.isValid() || heat_->cells().x.isEmpty()) return;

@@ -1,6 +1,6 @@
-// Many variations of the open scenario answered into a result file, and the points of a result
-// file, while they come, as a heat map or lines over any two keys and as a table, with one
-// selection.
+// Answers many variations of the open scenario into a result file, and shows the points of a result
+// file, also while it fills: as a heat map or lines over any two keys, and as a table. Picture and
+// table share one selection.
 #pragma once
 
 #include <QWidget>
@@ -61,7 +61,7 @@ class SweepPage : public QWidget {
   QCheckBox* fitting_;
   HeatMap* heat_;
   LineChart* lines_;
-  QLabel* partial_;  // says that the picture is of a part of the points
+  QLabel* partial_;  // says that the picture shows only a part of the points
   QStackedWidget* pictures_;
   SweepTable* model_;
   QTableView* table_;

@@ -23,7 +23,7 @@ std::vector<int> rows_of(const QTableView& table, bool selected_only) {
   return rows;
 }
 
-// A tab or the end of a line within a cell would begin another one.
+// A tab or a line end within a cell would begin another cell, so each becomes a space.
 QString cell_text(const QVariant& value) { return value.toString().simplified(); }
 
 QString text_of(const QTableView& table, const std::vector<int>& rows) {

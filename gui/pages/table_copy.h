@@ -1,4 +1,4 @@
-// Tables are copied as charts are: tab-separated, with the heads, as what is shown.
+// Copies tables like charts: tab-separated, with the column headings, as the text that is shown.
 #pragma once
 
 #include <QString>
@@ -7,9 +7,9 @@ class QTableView;
 
 namespace trainyard {
 
-// The rows that have something selected, all where none has.
+// The rows with a selected cell, or all rows if nothing is selected.
 QString table_text(const QTableView& table);
-// By Ctrl+C the selected rows, by the menu the whole table too.
+// Makes Ctrl+C copy the selected rows; the context menu can copy the whole table too.
 void make_copyable(QTableView& table);
 
 }  // namespace trainyard

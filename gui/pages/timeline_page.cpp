@@ -78,7 +78,7 @@ QWidget* TimelinePage::make_bar() {
   ranks_->setAccessibleName(tr("Ranks that are played"));
   simulate_->setObjectName(QStringLiteral("simulate"));
   export_->setObjectName(QStringLiteral("export_timeline"));
-  // Where the window is narrow the other controls would leave it a letter.
+  // In a narrow window the other controls would leave it room for a single letter.
   search_->setMinimumWidth(search_->fontMetrics().averageCharWidth() * 18);
   auto* all = new QPushButton(tr("Show all"));
   connect(simulate_, &QPushButton::clicked, this, &TimelinePage::simulate_asked);
@@ -126,8 +126,8 @@ bool TimelinePage::folds() const { return ranks_->currentIndex() == 0; }
 void TimelinePage::play_every_rank() { ranks_->setCurrentIndex(1); }
 void TimelinePage::open(const std::filesystem::path& trace) { play_.open(trace); }
 
-// Of a button that is disabled the focus would go on to the next control, which takes the keys of
-// the chart as text. Of a page that is not shown yet it has no focus to lose.
+// Disabling a button with the focus would move it to the next control, which takes the keys of the
+// chart as text. So the focus goes to Cancel, also if the page is not shown yet.
 void TimelinePage::show_started() {
   cancel_->setEnabled(true);
   if (!isVisible() || simulate_->hasFocus() || open_->hasFocus()) cancel_->setFocus();
@@ -157,7 +157,7 @@ void TimelinePage::show_step() {
 }
 
 void TimelinePage::show_summary() {
-  if (play_.busy()) return;  // what it says is how far that is
+  if (play_.busy()) return;  // the line shows progress then
   const auto& step = play_.step();
   QPalette colours = palette();
   if (step && step->misfits) colours.setColor(QPalette::WindowText, alarm_colour(palette()));
@@ -189,7 +189,7 @@ void TimelinePage::show_details(const QString& details) {
                         : details);
 }
 
-// Beside the window: names of ten million operations are compared one by one.
+// On a background thread, since the names of ten million operations are compared one by one.
 void TimelinePage::find_next() {
   if (gantt_->scene() == nullptr || search_->text().isEmpty()) return;
   const std::optional<std::uint32_t> now = gantt_->selected();

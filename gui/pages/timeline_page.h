@@ -1,5 +1,5 @@
-// The simulated step or a saved trace: options and search above, the Gantt chart, and what was
-// pointed at beside it.
+// Shows the simulated step or a saved trace: options and search above, then the Gantt chart, and
+// beside it the longest operations and details of the slice that was pointed at.
 #pragma once
 
 #include <QWidget>
@@ -35,8 +35,8 @@ class TimelinePage : public QWidget {
   bool folds() const;
   void play_every_rank();
   void open(const std::filesystem::path& trace);
-  // By the ending: .png, .svg, .json (a trace for Perfetto), in the background; how it went is
-  // said.
+  // Exports on a background thread, in the format of the ending: .png, .svg or .json (a trace for
+  // Perfetto). said() tells how it went.
   void export_to(const std::filesystem::path& file);
 
  Q_SIGNALS:

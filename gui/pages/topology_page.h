@@ -1,5 +1,5 @@
-// The cluster from above, what the plan of the Explore page puts on it, and the rings of its
-// groups.
+// Shows the cluster from above, where the plan of the Explore page places its ranks, the rings of
+// its process groups, and the load of the links in the simulated step.
 #pragma once
 
 #include <QWidget>
@@ -48,7 +48,7 @@ class TopologyPage : public QWidget {
   PlacementModel* placement_;
   QTableView* table_;
   QSplitter* splitter_;
-  bool is_stale_ = true;  // the cluster is read when it is looked at
+  bool is_stale_ = true;  // the map is made only when the page is shown
 };
 
 }  // namespace trainyard
