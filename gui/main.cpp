@@ -17,9 +17,9 @@
 
 namespace {
 
-constexpr int kMachineFailed = 3;  // as of trainyard
+constexpr int kMachineFailed = 3;  // the exit status that `trainyard` has in this case too
 
-// What is answered in text needs no display.
+// Whether the arguments ask for text, such as --help, which needs no display.
 bool asks_for_text(const std::vector<std::string_view>& arguments) {
   constexpr std::array<std::string_view, 5> kTexts = {"-h", "--help", "--help-all", "-v",
                                                       "--version"};
@@ -29,7 +29,8 @@ bool asks_for_text(const std::vector<std::string_view>& arguments) {
   });
 }
 
-// While Qt looks for a display: where it finds none it would abort after a list of its plugins.
+// Handles messages while Qt looks for a display. If it finds none, Qt itself would print a list of
+// its plugins and abort.
 void say_no_display(QtMsgType type, const QMessageLogContext& /*context*/,
                     const QString& /*message*/) {
   if (type != QtFatalMsg) return;
@@ -66,7 +67,7 @@ int main(int argc, char** argv) {
   options.addPositionalArgument(QStringLiteral("FILE"),
                                 QCoreApplication::translate("main", "scenario document"),
                                 QStringLiteral("[FILE]"));
-  options.process(*application);  // ends the program where it asks for text
+  options.process(*application);  // ends the program if the arguments ask for text
   QApplication::setWindowIcon(QIcon(QStringLiteral(":/trainyard.png")));
   trainyard::restore_theme();
   trainyard::MainWindow window;

@@ -54,7 +54,7 @@ namespace {
 constexpr int kAutosaveAfter = 400;  // ms after the last change
 constexpr int kMostRecent = 10;
 constexpr int kSayFor = 15000;                             // ms
-constexpr const char* kChangedOnDisk = "changed_on_disk";  // one question at a time
+constexpr const char* kChangedOnDisk = "changed_on_disk";  // the box, so that only one is open
 
 std::filesystem::path recovery_folder() {
   const QString data = QStandardPaths::writableLocation(QStandardPaths::AppLocalDataLocation);
@@ -167,7 +167,7 @@ void MainWindow::make_file_menu() {
   });
   file->addAction(tr("&Open …"), QKeySequence::Open, this, &MainWindow::choose_file);
   recent_ = file->addMenu(tr("Open &recent"));
-  // Before the menu above it is shown: one that is disabled is never about to be.
+  // Connected to the menu above: a submenu that is disabled never emits aboutToShow.
   connect(file, &QMenu::aboutToShow, this, &MainWindow::show_recent);
   file->addSeparator();
   file->addAction(tr("&Save"), QKeySequence::Save, this, &MainWindow::save);
@@ -249,7 +249,8 @@ void MainWindow::open_at_start(const std::filesystem::path& file) {
   box->open();
 }
 
-// Its scenario is a new document: what is saved of it is another one.
+// The scenario inside the sweep becomes a new document without a file, so that saving it does not
+// overwrite the sweep.
 Expected<void> MainWindow::open_sweep(const std::filesystem::path& file) {
   auto opened = opened_sweep(file, "scenario.json");
   if (!opened) return tl::unexpected(opened.error());
@@ -341,8 +342,8 @@ void MainWindow::choose_file() {
   if (!file.isEmpty()) open_or_say(path_of(file));
 }
 
-// What is being typed into a field is part of the document from here on. The focus stays where it
-// was, unless the field is gone.
+// Commits what is being typed into a field, so that it becomes part of the document. The field
+// keeps the focus if it still exists.
 void MainWindow::end_editing() {
   const QPointer<QWidget> typing = focusWidget();
   if (!typing) return;
@@ -459,7 +460,8 @@ void MainWindow::live_explored() {
   }
 }
 
-// A document that is wrong says so at its line; nothing is started.
+// Starts a run of the explored plan. If there is none because the document is wrong, says so with
+// its line instead.
 void MainWindow::run_explored() {
   if (!explore_->candidate()) {
     const DocumentProblem& problem = document_->problem();
@@ -502,8 +504,8 @@ void MainWindow::dropEvent(QDropEvent* event) {
   event->acceptProposedAction();
 }
 
-// A scenario is opened, a trace, measured runs and the results of a sweep are shown on their page;
-// any other document becomes part of the one that is open.
+// A scenario is opened. Traces, measured runs, sweeps and their results are shown on their page.
+// Any other document, such as a model or a node, becomes part of the open document.
 void MainWindow::take(const std::filesystem::path& file) {
   const DroppedFile kind = dropped_file(file);
   const auto taken = kind == DroppedFile::document
@@ -515,7 +517,7 @@ void MainWindow::take(const std::filesystem::path& file) {
           .arg(qt(taken.error())));
 }
 
-// Requires: it is no document of the open scenario.
+// Requires: `kind` is not DroppedFile::document.
 Expected<void> MainWindow::show_on_page(DroppedFile kind, const std::filesystem::path& file) {
   if (kind == DroppedFile::sweep) return open_sweep(file);
   if (kind == DroppedFile::sweep_results) {

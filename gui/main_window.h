@@ -1,4 +1,5 @@
-// The window: the document, its pages and what passes between them.
+// The main window. It owns the document, the presenters and the pages, and connects them: it
+// carries out what one page asks for, such as a simulation, and shows it on another.
 #pragma once
 
 #include <QMainWindow>
@@ -40,17 +41,18 @@ class MainWindow : public QMainWindow {
   explicit MainWindow(QWidget* parent = nullptr);
   ~MainWindow() override;
 
-  // As the document. A file that cannot be read is said below, and the document stays.
+  // Opens the file as the document. If it cannot be read, the status bar says so, the document
+  // stays and the result is false.
   bool open_file(const std::filesystem::path& file);
-  // Of any kind that the window shows, each on its page.
+  // Opens a file of any kind that the window can show, on the page for that kind.
   Expected<void> open(const std::filesystem::path& file);
-  // Who named a file that cannot be opened is told so in a dialog.
+  // Opens a file named on the command line. If it cannot be opened, a dialog says so.
   void open_at_start(const std::filesystem::path& file);
   void open_example();
   bool save_to(const std::filesystem::path& file);
-  // The document with the plan, beside it or elsewhere.
+  // Writes the document with this plan to another file; the open document stays as it is.
   bool export_plan(const Candidate& candidate, const std::filesystem::path& file);
-  // What a program that died left behind; false: nothing.
+  // Asks whether to restore the unsaved work of a program that died; false: there is none.
   bool offer_recovery();
 
   ScenarioDocument& document() { return *document_; }
@@ -60,7 +62,7 @@ class MainWindow : public QMainWindow {
   TimelinePage& timeline() { return *timeline_page_; }
   void show_page(QWidget* page);
   void show_page_at(int place);
-  // The plan of the Explore page, as the Timeline page says.
+  // Simulates the plan of the Explore page with the options of the Timeline page.
   void simulate_explored();
 
  protected:
@@ -81,16 +83,16 @@ class MainWindow : public QMainWindow {
   void say(const QString& message);
   void choose_file();
   void open_or_say(const std::filesystem::path& file);
-  void take(const std::filesystem::path& file);  // that was dropped
+  void take(const std::filesystem::path& file);  // a file that was dropped on the window
   Expected<void> open_document(const std::filesystem::path& file);
   Expected<void> open_sweep(const std::filesystem::path& file);
   Expected<void> show_on_page(DroppedFile kind, const std::filesystem::path& file);
   void end_editing();
-  bool may_overwrite();  // asks where another program has written the file
-  void offer_reload();   // where another program has written it meanwhile
+  bool may_overwrite();  // asks the user if another program has changed the file
+  void offer_reload();   // if another program has changed the file
   bool save();
   bool save_as();
-  bool may_leave();  // asks where there is something to lose
+  bool may_leave();  // asks the user if there are unsaved changes
   void show_recent();
   void add_recent(const std::filesystem::path& file);
   void explore_plan(const Candidate& candidate);

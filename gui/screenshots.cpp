@@ -1,6 +1,6 @@
-// gui_screenshots FOLDER WIDTH HEIGHT [dark]: pictures of every page on a real scenario, for
-// docs/images and to be looked at (scripts/screenshots). Without QT_QPA_PLATFORM no display is
-// needed.
+// gui_screenshots FOLDER WIDTH HEIGHT [dark]: takes pictures of every page with a real scenario,
+// for docs/images and for review (scripts/screenshots). It needs no display unless QT_QPA_PLATFORM
+// asks for one.
 #include <QApplication>
 #include <QComboBox>
 #include <QElapsedTimer>
@@ -55,7 +55,7 @@ bool wait_until(const std::function<bool()>& holds) {
   return holds();
 }
 
-// In the 256 colours that most of its pixels have, so that the file is small.
+// The picture reduced to its 256 most frequent colours, so that the file is small.
 QImage with_few_colours(const QImage& picture) {
   const QImage whole = picture.convertToFormat(QImage::Format_RGB32);
   std::map<QRgb, int> counts;
@@ -91,7 +91,7 @@ void press(QWidget& page, const char* button) {
   if (auto* found = page.findChild<QPushButton*>(QLatin1String(button))) found->click();
 }
 
-// The runs that publications measured, of scenarios/cases.
+// The published measurements in scenarios/cases.
 std::vector<std::filesystem::path> measured_runs() {
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator("scenarios/cases")) {
@@ -120,7 +120,7 @@ bool fill_plan(QWidget& page) {
   return true;
 }
 
-// Variations of the open scenario, answered into a file that is thrown away.
+// Sweeps variations of the open scenario into a temporary result file.
 bool fill_sweep(MainWindow& window) {
   auto& form = *window.findChild<SweepForm*>();
   form.axes().set_axes({{.key = "plan.virtual_stages", .values = "1, 2, 4, 8"},
@@ -174,7 +174,8 @@ bool take(QTabWidget& pages, QMainWindow& window, const QString& folder, const Q
   return true;
 }
 
-// A run on ranks of this machine while it goes, and then measured beside predicted.
+// Takes pictures of a run on ranks of this machine: while it runs, and then its measured beside its
+// predicted timeline.
 bool take_run(MainWindow& window, const QString& folder, const QString& suffix) {
   auto& page = *window.findChild<ExecutePage*>();
   page.findChild<QSpinBox*>(QStringLiteral("steps"))->setValue(100000);

@@ -47,8 +47,8 @@ QPalette palette_of(const Shades& shades) {
   return palette;
 }
 
-// Fusion draws edges and ticks darker than the window, which nobody sees on a dark one: boxes to
-// tick, fields, frames and sliders get some that are lighter.
+// The style Fusion draws edges and ticks darker than the window, which is invisible on a dark one.
+// This style draws lighter ones on check boxes, fields, frames and sliders.
 class EdgedStyle : public QProxyStyle {
  public:
   EdgedStyle() : QProxyStyle(QStringLiteral("Fusion")) {}
@@ -76,7 +76,7 @@ class EdgedStyle : public QProxyStyle {
   }
 
  private:
-  // Below a horizontal one, where Fusion has them.
+  // Below a horizontal slider, where Fusion has its ticks.
   void draw_ticks(const QStyleOptionSlider& slider, QPainter& painter,
                   const QWidget* widget) const {
     const int handle = pixelMetric(PM_SliderLength, &slider, widget);
