@@ -1,4 +1,4 @@
-// The Accuracy page of the real window: errors over what runs have in common.
+// The Accuracy page of the real window: errors over properties of the runs.
 #include "gui/pages/accuracy_page.h"
 
 #include <gmock/gmock.h>
@@ -44,7 +44,7 @@ TEST_F(Window, ErrorsBySizeStandFromTheSmallestToTheLargest) {
     ASSERT_EQ(found.size(), 1) << name;
     EXPECT_EQ(found.front().section(QLatin1Char('\t'), 0, 0), QLatin1String(place)) << name;
   }
-  // No run says what memory it took.
+  // No run has a measured memory.
   EXPECT_THAT(window_.accuracy().summary().toStdString(), Not(HasSubstr("memory")));
 }
 

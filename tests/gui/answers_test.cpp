@@ -39,7 +39,7 @@ TEST(AccuracyCheck, ShowsTheWorstRunFirst) {
                                         QAbstractItemModelTester::FailureReportingMode::Fatal);
   model.set_report(check.report(), check.measured());
   ASSERT_EQ(model.rowCount(), 2);
-  // The same job: what took 1000 times as long is further from one prediction or the other.
+  // Both runs are of the same job, but one took 1000 times as long, so their errors differ.
   const double first = std::abs(*model.at(0).error);
   EXPECT_GE(first, std::abs(*model.at(1).error));
   EXPECT_DOUBLE_EQ(*model.at(0).error, *model.at(0).predicted / *model.at(0).measured - 1);
@@ -66,7 +66,7 @@ TEST(AccuracyCheck, SaysOfHowManyRunsItWasCancelled) {
       << check.summary().toStdString();
 }
 
-// Two operations that were far off, in a step that was not: the step is what one asks for.
+// The two operations have larger errors than the step, but the step comes first.
 TEST(AccuracyCheck, HasTheStepOfAProfileBeforeItsOperations) {
   Profile profile{.name = "two ranks", .backend = "cpu"};
   profile.steps = {{.time = Seconds(2)}};
@@ -89,7 +89,7 @@ TEST(AccuracyCheck, HasTheStepOfAProfileBeforeItsOperations) {
             "2 operations: mean error 125.0 %, median 125.0 %, bias +75.0 %");
 }
 
-// To the bit: it prices plans by the evaluator of every other search.
+// The results are equal to the bit, since both searches use the same evaluator.
 TEST(PlanSearch, FindsWhatTheCommandFinds) {
   auto question = std::make_shared<Question>(*question_of(R"({"trainyard": "scenario/1",
     "model": "llama-3.1-8b", "cluster": {"node": "dgx-h100-80gb", "nodes": 2},
@@ -131,7 +131,7 @@ TEST(RunLives, BooksEverySecondOfTheRun) {
   EXPECT_GE(mean, 2);
 }
 
-// A run that loses half of what it takes: failures below the run, restarts below failures.
+// A run that loses half of its time. Failures are below the run, restarts below failures.
 TEST(LossTree, AddsUpFromTheLeavesToTheRun) {
   auto question = std::make_shared<Question>(*question_of(R"({"trainyard": "scenario/1",
     "model": "llama-3.1-8b", "cluster": {"node": "dgx-h100-80gb", "nodes": 2},
@@ -188,7 +188,7 @@ TEST(LossTree, SaysHoursOfWhatIsLessThanADay) {
   EXPECT_EQ(time(1), "90.00 s");
 }
 
-// A life is over after its duration: all take as long, which is no range.
+// Every life ends after the same given duration, so there is one time and no range.
 TEST(RunLives, SaysOneTimeWhereAllLivesTakeAsLong) {
   auto question = std::make_shared<Question>(*question_of(R"({"trainyard": "scenario/1",
     "model": "llama-3.1-8b", "cluster": {"node": "dgx-h100-80gb", "nodes": 2},
@@ -203,7 +203,7 @@ TEST(RunLives, SaysOneTimeWhereAllLivesTakeAsLong) {
       << lives.answer()->summary.toStdString();
 }
 
-// As the command does: its lives are no answer for a plan that cannot run.
+// Like the command: the simulated lives of a plan that does not fit are no answer.
 TEST(RunLives, SaysThatThePlanDoesNotFit) {
   auto question = std::make_shared<Question>(*question_of(R"({"trainyard": "scenario/1",
     "model": "llama-3.1-405b", "cluster": {"node": "dgx-h100-80gb", "nodes": 1},
@@ -221,7 +221,7 @@ TEST(RunLives, SaysThatThePlanDoesNotFit) {
       << lives.answer()->summary.toStdString();
 }
 
-// What is given up says nothing of how long the run takes, nor of what it costs.
+// Lives that are given up do not tell how long the run takes or what it costs.
 TEST(RunLives, SaysThatRunsAreGivenUp) {
   auto question = std::make_shared<Question>(*question_of(R"({"trainyard": "scenario/1",
     "model": "llama-3.1-8b", "cluster": {"node": "dgx-h100-80gb", "nodes": 2},
@@ -274,7 +274,7 @@ TEST(RunLives, KeepsTheAnswerBeforeWhereItIsCancelledBeforeTheFirstRun) {
   const auto before = lives.answer();
   ASSERT_NE(before, nullptr);
   question = std::make_shared<Question>(*question);
-  question->scenario.run.work = Seconds(3e9);  // a century, of which no moment is enough
+  question->scenario.run.work = Seconds(3e9);  // a century: no life ends before the cancel
   question->scenario.reliability.device_mtbf = Seconds(1e6);
   lives.start(question, candidate);
   lives.cancel();

@@ -1,5 +1,5 @@
-// The application of the tests: no display, and settings and data in a folder of its own, which
-// tests of what survives a program may share with a child (TRAINYARD_GUI_HOME).
+// The application of the tests. It needs no display, and keeps settings and data in a folder of its
+// own. A test that restarts the program shares this folder with its child (TRAINYARD_GUI_HOME).
 #pragma once
 
 #include <QString>
@@ -11,11 +11,12 @@ namespace trainyard {
 
 std::filesystem::path gui_home();
 std::filesystem::path example(const std::string& name);
-// Runs the event loop until it holds; false: it never did. Against hangs only, and a little less
-// than ctest gives a test: a calibration under sanitizers takes two minutes on a busy machine.
+// Runs the event loop until `holds` is true; false: it never became so. The limit guards against
+// hangs only and is a little below the time that ctest gives a test: under sanitizers on a busy
+// machine a calibration takes two minutes.
 bool wait_until(const std::function<bool()>& holds,
                 std::chrono::milliseconds most = std::chrono::minutes(8));
-// A file of that text in gui_home().
+// Writes a file with this text in gui_home() and returns its path.
 std::filesystem::path written(const std::string& name, const std::string& text);
 
 }  // namespace trainyard

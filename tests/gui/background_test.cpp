@@ -14,7 +14,7 @@ namespace {
 
 class BackgroundWork : public testing::Test {
  protected:
-  // What is shown of it in the end.
+  // Runs the work and returns what the window shows in the end.
   QString shown(Background::Work work) {
     shown_.clear();
     background_.start(std::move(work));
@@ -41,7 +41,7 @@ TEST_F(BackgroundWork, SaysWhyItFailedAndGoesOn) {
   EXPECT_EQ(shown([this](const std::atomic<bool>&) { return done(); }), QStringLiteral("done"));
 }
 
-// Nobody is told why what was replaced has failed.
+// If work that was replaced fails, nobody is told why.
 TEST_F(BackgroundWork, GivesWayWhereItFails) {
   std::atomic<bool> begun = false;
   background_.start([&](const std::atomic<bool>& stop) -> Background::Done {

@@ -1,4 +1,4 @@
-// What axes say of the values that they are for.
+// Axes, colours and texts of the charts.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -17,7 +17,7 @@
 namespace trainyard {
 namespace {
 
-// Recomputation costs time and memory; both have one colour, which nothing beside them has.
+// Recomputation takes time and memory. Both have one colour, which no other part beside them has.
 TEST(Colours, HaveOneMeaningEach) {
   for (const bool dark : {false, true}) {
     EXPECT_EQ(colour_of("recomputation", dark), colour_of("recompute", dark));
@@ -33,7 +33,7 @@ TEST(Colours, HaveOneMeaningEach) {
   }
 }
 
-// A legend is of use only where no two kinds look the same.
+// A legend helps only if no two kinds have the same colour.
 TEST(Colours, TellTheKindsOfSlicesApart) {
   for (const bool dark : {false, true}) {
     for (int a = 0; a < kSliceKinds; ++a) {
@@ -50,7 +50,7 @@ TEST(Colours, TellTheKindsOfSlicesApart) {
   }
 }
 
-// Between neighbouring numbers there is no round one: what an axis must not do is look for ever.
+// There is no round number between two neighbouring doubles; the search for ticks must still end.
 TEST(PlotAxis, EndsWhereNumbersAreTooCloseForTicks) {
   const double low = 13.75;
   EXPECT_LE(PlotAxis{}.ticks(low, std::nextafter(low, 20)).size(), 16u);
@@ -67,7 +67,7 @@ TEST(PlotAxis, TellsItsTicksApartHoweverCloseTheValuesAre) {
   }
 }
 
-// One number is no scale.
+// A single tick would not show the scale.
 TEST(PlotAxis, HasTwoTicksAtLeast) {
   for (double span = 0.1; span < 10; span += 0.07) {
     EXPECT_GE(PlotAxis{}.ticks(5.05, 5.05 + span).size(), 2u) << span;
@@ -79,7 +79,7 @@ TEST(Histogram, SaysHowManyThereAreOfWhat) {
   histogram.resize(400, 300);
   EXPECT_TRUE(histogram.text_at({200, 150}).isEmpty());
   histogram.set_values({91.9, 92.0, 92.0, 93.1}, QStringLiteral("%"), QStringLiteral("lives"));
-  EXPECT_EQ(histogram.counts(), (std::vector{3, 0, 0, 1}));  // of 0.3 each
+  EXPECT_EQ(histogram.counts(), (std::vector{3, 0, 0, 1}));  // four bars of width 0.3
   EXPECT_EQ(histogram.text_at({60, 150}), "91.90 to 92.20 %, lives: 3");
   EXPECT_EQ(histogram.text_at({390, 150}), "92.80 to 93.10 %, lives: 1");
 }
@@ -117,7 +117,7 @@ TEST(Legend, StandsInAsManyLinesAsItNeeds) {
   EXPECT_EQ(legend_height({}, 100, font), 0);
 }
 
-// By what is typed here, in picoseconds.
+// The expected texts are typed by hand; times are in picoseconds.
 TEST(Gantt, HasTheDigitsThatTellItsTicksApart) {
   EXPECT_EQ(tick_text(0, 1e6), "0");
   EXPECT_EQ(tick_text(1'234'567e6, 1e6), "1.234567 s");

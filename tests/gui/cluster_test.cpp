@@ -45,8 +45,8 @@ TEST(ClusterMap, FoldsSixteenThousandDevicesIntoTheRacksOfTheFabric) {
   for (const MapRack& rack : map->racks()) EXPECT_EQ(rack.nodes.size(), 32u);
   ASSERT_EQ(map->links().size(), 64u);
   for (const MapLink& link : map->links()) EXPECT_EQ(link.to, -1);
-  // What leaves a rack is what its nodes' NICs bring, oversubscription taken off: 32 nodes of
-  // 8 × 400 Gbit/s, not oversubscribed in this catalog entry.
+  // The bandwidth out of a rack is that of its NICs over the oversubscription, which is 1 in this
+  // catalog entry: 32 nodes of 8 × 400 Gbit/s.
   EXPECT_NEAR(map->links().front().bandwidth.value(), 32 * 8 * 50e9, 1e6);
 }
 
@@ -63,7 +63,8 @@ TEST(ClusterMap, DrawsATorusFromNodeToNode) {
   EXPECT_TRUE(std::ranges::all_of(map->links(), [](const MapLink& link) { return link.to >= 0; }));
 }
 
-// One node is one, and what leaves its rack is what its NICs bring, however many cables carry it.
+// "1 node", not "1 nodes"; and the bandwidth out of its rack is that of its NICs, however many
+// cables carry it.
 TEST(ClusterMap, CountsInTheSingularToo) {
   const auto map = map_of(R"({"node": "dgx-h100-80gb", "nodes": 1})", R"({"tensor_parallel": 2})");
   ASSERT_NE(map, nullptr);
@@ -103,8 +104,8 @@ TEST_F(Mapped, TheSlowestHopOfARingLeavesTheNode) {
   EXPECT_FALSE(across.contains(QStringLiteral(" 0 of them")));
 }
 
-// A stage sends by its own NIC of 400 Gbit/s, whatever else of the pipeline lies in its node: 50
-// GB/s, of which a protocol leaves a part. The simulator moves 32 MiB in 801.5 µs, 41.9 GB/s.
+// A stage sends through its own NIC of 400 Gbit/s = 50 GB/s, even if other stages share its node.
+// The protocol costs a part: the simulator moves 32 MiB in 801.5 µs, which is 41.9 GB/s.
 TEST(ClusterMap, AHopOfAPipelineIsNoFasterThanItsNic) {
   const auto map = map_of(R"({"node": "dgx-h100-80gb", "nodes": 2})",
                           R"({"tensor_parallel": 2, "pipeline_parallel": 4})");
@@ -117,7 +118,7 @@ TEST(ClusterMap, AHopOfAPipelineIsNoFasterThanItsNic) {
   EXPECT_LT(rate, 50) << text;
 }
 
-// What the simulation says of links by their kind: no link of a device is busier than that.
+// The simulation reports loads by kind of link; the busiest device link has the largest of them.
 TEST_F(Mapped, LoadsAreThoseOfTheSimulatedStep) {
   const std::atomic<bool> stop = false;
   const auto load = ClusterLoad::of(*map_, stop);
@@ -131,8 +132,8 @@ TEST_F(Mapped, LoadsAreThoseOfTheSimulatedStep) {
   EXPECT_DOUBLE_EQ(load->most, std::ranges::max(load->devices));
 }
 
-// A node of one device below each leaf, uplinks of half the NIC's bandwidth: what a NIC carries
-// goes over its rack's link, which is twice as busy.
+// Each leaf has one node of one device, and its uplink has half the NIC's bandwidth. All bytes of
+// the NIC cross the rack's link, so its load is twice the NIC's.
 TEST(ClusterLoads, OfARackIsWhatItsNicsBring) {
   const auto map = map_of(R"({"device": "h100-sxm-80gb", "devices_per_node": 1, "nodes": 4,
     "intra_node": {"kind": "nvswitch", "bandwidth": "450 GB/s"},
@@ -186,7 +187,7 @@ TEST_F(Mapped, AClickedDeviceIsTheOneUnderTheMouse) {
   EXPECT_EQ(chart.selected(), 30);
 }
 
-// Grey until the load is known; then the busiest link has the colour of the scale's upper part.
+// Links are grey until the load is known; then the busiest has a colour of the scale's upper end.
 TEST_F(Mapped, LinksAreInTheColourOfTheirLoad) {
   ClusterChart chart;
   chart.resize(700, 500);
@@ -213,7 +214,7 @@ TEST_F(Mapped, LinksAreInTheColourOfTheirLoad) {
       << QToolTip::text().toStdString();
   EXPECT_TRUE(QToolTip::text().contains(QStringLiteral("load 20.0")));
   EXPECT_TRUE(chart.data_text().contains(QStringLiteral("rack 0 to the spines\t")));
-  // The busiest link is the end of the scale, whatever its load.
+  // The scale ends at the load of the busiest link, however small that is.
   load.most = 0.114;
   load.links = load.busiest = {0.114, 0.114};
   chart.set_load(std::make_shared<const ClusterLoad>(load));

@@ -1,4 +1,4 @@
-// Real runs of the program on ranks of this machine, from the window as its user has it.
+// Real runs of `trainyard` on ranks of this machine, started as the window starts them.
 #include "gui/presenters/execution/execution.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@
 namespace trainyard {
 namespace {
 
-// The program that was built lies on the path, as an installed one does.
+// The `trainyard` that was built is on PATH, like an installed one.
 class Executed : public testing::Test {
  protected:
   void SetUp() override {
@@ -122,8 +122,7 @@ TEST_F(ExecutedInAWindow, ARunIsCancelledAndKeepsWhatItMeasured) {
   EXPECT_FALSE(profile->steps.empty());
   EXPECT_FALSE(window_->execution().is_complete());
 
-  // Saved over a file, it takes that one's place when it is whole: who has the former open, here by
-  // another name, keeps it.
+  // A save replaces the file by a complete new one: a hard link to the former file keeps its text.
   const auto former = written("saved-profile.json", "the former");
   const auto held = gui_home() / "held-profile.json";
   std::filesystem::create_hard_link(former, held);
@@ -135,13 +134,13 @@ TEST_F(ExecutedInAWindow, ARunIsCancelledAndKeepsWhatItMeasured) {
   EXPECT_EQ(nowhere.error().where, "/nowhere/profile.json");
 }
 
-// It goes on from a few parts of a hundred to all, and the page shows it.
+// The page shows the progress of a calibration, from a few percent to the end.
 TEST_F(ExecutedInAWindow, ACalibrationSaysHowFarItIs) {
   child<QSpinBox>("limit").setValue(2);
   auto& bar = child<QProgressBar>("progress");
   std::vector<double> shown;
   QObject::connect(&window_->execution(), &Execution::looked, [&] {
-    EXPECT_GT(bar.maximum(), 0);  // it is not said to be unknown
+    EXPECT_GT(bar.maximum(), 0);  // the progress is known
     shown.push_back(double(bar.value()) / std::max(1, bar.maximum()));
   });
   press("calibrate");
@@ -163,7 +162,7 @@ TEST_F(ExecutedInAWindow, ABrokenScenarioSaysItsLineAndStartsNothing) {
   EXPECT_TRUE(started.isEmpty());
 }
 
-// A document that another program spoilt: what the child says of it, by its user's name.
+// The child cannot read the scenario. Its message is the answer, with the user's name for the file.
 TEST_F(Executed, WhatTheProgramSaysOfAScenarioIsTheAnswer) {
   Execution execution;
   execution.run("{ \"trainyard\": \"scenario/1\",\n \"model\": }", order(1));

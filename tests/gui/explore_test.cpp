@@ -55,7 +55,7 @@ TEST_F(Explored, ControlsHaveTheLegalValuesAndNoOthers) {
           << knob.key << " " << value;
     }
   }
-  // 128 heads: no tensor parallelism over 3, and 126 layers in 16 stages of 8 chunks are legal.
+  // 3 does not divide 128 heads; 126 layers in 16 stages of 8 chunks are legal.
   EXPECT_EQ(std::ranges::count(control("tensor_parallel").values, 3), 0);
   EXPECT_EQ(std::ranges::count(control("tensor_parallel").values, 8), 1);
 }
@@ -70,8 +70,7 @@ TEST_F(Explored, AChangeIsAnsweredAtOnceAndFillsTheCluster) {
             estimate(question_->job, explore_.candidate()->plan).step_time);
 }
 
-// From each schedule that a pipeline of these stages can have to each other one: by the names, and
-// back by the same way.
+// Goes from each schedule that a pipeline of this many stages can have to each other one and back.
 TEST_F(Explored, ASchedulesNumberOfChunksHidesNoOtherSchedule) {
   explore_.set_question(std::make_shared<Question>(
       *question_of(R"({"trainyard": "scenario/1", "model": "llama-3.1-8b",

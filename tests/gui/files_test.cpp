@@ -48,7 +48,7 @@ class Files : public Window {
   std::string message() { return window_.statusBar()->currentMessage().toStdString(); }
 };
 
-// The keys and the points are those of the document.
+// The form shows the keys of the sweep document, and saving it again keeps the points.
 TEST_F(Files, ASweepDocumentIsOpenedAndSavedAgain) {
   const fs::path file = example("llama-3.1-70b-sweep.json");
   open_by_dialog(file);
@@ -67,7 +67,7 @@ TEST_F(Files, ASweepDocumentIsOpenedAndSavedAgain) {
   QTest::mouseClick(&child_of<QPushButton>(page, "sweep_save"), Qt::LeftButton);
   ASSERT_TRUE(wait_until([&] { return fs::exists(saved); }));
   EXPECT_EQ(read_sweep(saved)->points, read_sweep(file)->points);
-  // What was saved opens as well, here by its name on the command line.
+  // The saved sweep can be opened again, here as if named on the command line.
   window_.open_at_start(saved);
   EXPECT_EQ(box("not_opened"), nullptr);
   EXPECT_EQ(axes.rowCount(), 5);
@@ -108,7 +108,7 @@ TEST_F(Files, WhatAnotherProgramWritesIsOffered) {
   EXPECT_EQ(window_.document().text(), other);
   EXPECT_FALSE(window_.document().modified());
   ASSERT_TRUE(wait_until([&] { return box("changed_on_disk") == nullptr; }));
-  // As editors save: another file is renamed over it. Here is unsaved work, which is kept.
+  // Editors save by renaming another file over it. The window has unsaved work, which is kept.
   ASSERT_TRUE(window_.document().set_value("/cluster/nodes", "4").has_value());
   fs::rename(written("case.json.new", kSmall), file);
   ASSERT_TRUE(wait_until([&] { return box("changed_on_disk") != nullptr; }));
@@ -116,13 +116,13 @@ TEST_F(Files, WhatAnotherProgramWritesIsOffered) {
   press(*box("changed_on_disk"), "Keep what is here");
   EXPECT_EQ(window_.document().question()->job.job.cluster.nodes, 4);
   ASSERT_TRUE(wait_until([&] { return box("changed_on_disk") == nullptr; }));
-  // What this program writes is no news to it.
+  // A file that the window itself writes is not reported as changed.
   ASSERT_TRUE(window_.save_to(file));
   QTest::qWait(400);
   EXPECT_EQ(box("changed_on_disk"), nullptr);
 }
 
-// What is here is the last of it.
+// The window then holds the only copy of the document.
 TEST_F(Files, OneThatIsDeletedIsAskedForBeforeTheWindowCloses) {
   const fs::path file = gui_home() / "case.json";
   fs::remove(file);
@@ -179,7 +179,7 @@ TEST_F(Files, APictureOfTheTimelineIsNamedByItsType) {
   QTest::mouseClick(&child<QPushButton>("export_timeline"), Qt::LeftButton);
   ASSERT_TRUE(wait_until([] { return fs::exists(gui_home() / "picture.png"); }));
   EXPECT_EQ(read_file(gui_home() / "picture.png")->substr(1, 3), "PNG");
-  // The whole name is there now: it is asked before that is replaced.
+  // The name with its ending exists now: the user is asked before that file is replaced.
   bool is_asked = false;
   answer_file_dialog(gui_home() / "picture.png");
   QTimer::singleShot(100, qApp, [&] {

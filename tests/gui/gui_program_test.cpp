@@ -40,7 +40,7 @@ TEST(GuiProgram, HelpsWithoutADisplay) {
   }
 }
 
-// As of a machine that fails.
+// The exit status is the one for a machine that fails.
 TEST(GuiProgram, SaysInALineThatThereIsNoDisplay) {
   for (const QStringList& arguments : {QStringList{}, {QStringLiteral("a.json")}}) {
     const RanGui ran = run_without_display(arguments);

@@ -11,7 +11,7 @@
 namespace trainyard {
 namespace {
 
-// Parts of nothing: their colours are those of the legend alone.
+// All parts have size zero, so their colours occur in the legend alone.
 TEST(MemoryBars, HaveAKeyForEveryPartAtAnySizeOfTheFont) {
   const std::vector<std::string> keys = {"parameters",  "gradients",     "optimizer",
                                          "activations", "recomputation", "logits",
@@ -22,7 +22,7 @@ TEST(MemoryBars, HaveAKeyForEveryPartAtAnySizeOfTheFont) {
     parts.push_back({key, QStringLiteral("some bytes of memory"), {}, 0});
     expected.insert(colour_of(key, false).rgb());
   }
-  ASSERT_EQ(expected.size(), keys.size());  // each has its own
+  ASSERT_EQ(expected.size(), keys.size());  // each part has its own colour
   for (const int size : {9, 12, 20}) {
     MemoryBars bars;
     QFont font = bars.font();

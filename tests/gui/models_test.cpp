@@ -52,7 +52,7 @@ TEST(FormModel, KeepsTheRulesOfAModelWhileTheDocumentChanges) {
   model.set_form(*form_of(small_scenario()));
   const QSignalSpy resets(&model, &QAbstractItemModel::modelReset);
   model.set_form(*form_of(*with_typed(small_scenario(), "/cluster/nodes", "4")));
-  EXPECT_EQ(resets.count(), 0);  // what is unfolded stays so
+  EXPECT_EQ(resets.count(), 0);  // so that unfolded rows stay unfolded
   EXPECT_EQ(model.index_of("/cluster/nodes").siblingAtColumn(1).data().toString(), "4");
   model.set_form(*form_of(*with_value(small_scenario(), "/model", R"({"layers": 2})")));
   EXPECT_EQ(resets.count(), 1);
@@ -101,8 +101,8 @@ TEST_F(Candidates, AreThePlansOfTheSearchBestFirst) {
   EXPECT_TRUE(model.pareto(0, 1)[0]);  // nothing is faster than the fastest
 }
 
-// A plan without a pipeline has neither a schedule nor a bubble: the command has "–" and leaves the
-// bubble out.
+// A plan without a pipeline has neither a schedule nor a bubble. The command shows "–" for the
+// schedule and leaves the bubble out.
 TEST_F(Candidates, OfOneStageHaveNoScheduleAndNoBubble) {
   CandidateModel model;
   model.set_answer(search_.answer());
@@ -120,13 +120,13 @@ TEST_F(Candidates, OfOneStageHaveNoScheduleAndNoBubble) {
     if (model.at(row).plan.pipeline_parallel > 1) continue;
     ++of_one_stage;
     EXPECT_EQ(model.index(row, bubble).data().toString(), QStringLiteral("–"));
-    if (schedule < 0) continue;  // all plans have the same
+    if (schedule < 0) continue;  // no column: all plans have the same schedule
     EXPECT_EQ(model.index(row, schedule).data().toString(), QStringLiteral("–"));
   }
   EXPECT_GT(of_one_stage, 0);
 }
 
-// By definition, each pair compared.
+// Checks the definition of the Pareto front by comparing each pair of plans.
 TEST_F(Candidates, OnTheFrontAreThoseThatNoOtherBeatsInBoth) {
   CandidateModel model;
   model.set_answer(search_.answer());

@@ -24,7 +24,7 @@ RankStatus running(int rank, std::int64_t operation, const char* call = "") {
           .peak_memory = Bytes(1 << 30)};
 }
 
-// Five looks a second for six seconds, in which ranks go on.
+// Five looks a second for six seconds, during which the ranks make progress.
 template <typename Ranks>
 RankWatch watched(const Ranks& ranks_at) {
   RankWatch watch;
@@ -78,7 +78,7 @@ TEST(RankWatch, ForgetsWhatIsLongAgo) {
   EXPECT_DOUBLE_EQ(watch.share(1), 0);
 }
 
-// All wait; the one that has done least is where the others have been already.
+// All ranks wait. The one that has done least is where the others have been before.
 TEST(RankWatch, NamesTheRankFurthestBehindWhereNothingGoesOn) {
   const RankWatch watch = watched([](int) {
     return std::vector{running(0, 50, "all-reduce"), running(1, 20, "send")};

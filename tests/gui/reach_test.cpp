@@ -1,5 +1,5 @@
-// The whole window without a mouse and without eyes: every control is reached by Tab and has a
-// name, every chart can be copied, and what was arranged is there again.
+// The whole window without a mouse and for a screen reader: Tab reaches every control, every
+// control has a name, every chart can be copied, and the layout is restored at the next start.
 #include <gtest/gtest.h>
 
 #include <QAbstractScrollArea>
@@ -37,7 +37,7 @@ namespace {
 constexpr std::size_t kCharts = 10;
 constexpr int kMostTabs = 120;
 
-// Not a part of another control, such as the line of a box or the head of a table.
+// False for a part of another control, such as the text line of a box or the header of a table.
 bool is_control(const QWidget& widget) {
   const QWidget* parent = widget.parentWidget();
   const bool is_part = qobject_cast<const QComboBox*>(parent) != nullptr ||
@@ -58,7 +58,7 @@ class Reach : public Window {
  protected:
   QTabWidget& pages() { return *window_.findChild<QTabWidget*>(); }
 
-  // All that has the focus once while Tab is pressed, from the tabs on.
+  // Every widget that gets the focus while Tab is pressed again and again, starting at the tabs.
   std::set<const QWidget*> reached_by_tab() {
     pages().tabBar()->setFocus();
     std::set<const QWidget*> reached;
@@ -92,7 +92,7 @@ TEST_F(Reach, EveryControlHasANameAndIsReachedByTab) {
   }
 }
 
-// In the order of the page: what is chosen first, then what is done with it.
+// Tab follows the order of the page: first the choices, then the actions.
 TEST_F(Reach, TabGoesThroughThePlanBeforeItGoesOn) {
   go_to_page(2);
   pages().tabBar()->setFocus();
@@ -125,7 +125,7 @@ TEST_F(Reach, TheFocusOfAChartIsSeenButNotCopied) {
   }
 }
 
-// What is typed after a search or a simulation is not text of a filter.
+// Keys typed after a search or a simulation must not go into a filter.
 TEST_F(Reach, TheFocusStaysWhereTheWorkIs) {
   go_to_page(4);
   auto& simulate = child_of<QPushButton>(window_.timeline(), "simulate");
@@ -143,7 +143,7 @@ TEST_F(Reach, TheFocusStaysWhereTheWorkIs) {
   EXPECT_EQ(QApplication::focusWidget(), &child<QPushButton>("cancel"));
   ASSERT_TRUE(wait_until([&] { return search.isEnabled(); }));
   EXPECT_EQ(QApplication::focusWidget(), &child<QTableView>("plans"));
-  // From another page as well.
+  // The same when it is started from another page.
   auto& plan = *window_.findChild<PlanPage*>();
   auto& of_plan = child_of<QPushButton>(plan, "simulate");
   of_plan.setFocus();
@@ -169,7 +169,7 @@ TEST_F(Reach, TheColoursThatAreChosenHaveATick) {
   set_theme(Theme::desktop);
 }
 
-// Fusion's own are darker than the window.
+// Those of the style Fusion are darker than the window.
 TEST_F(Reach, FramesAndTicksAreSeenInTheDark) {
   set_theme(Theme::dark);
   QFrame frame;

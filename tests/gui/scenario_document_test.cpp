@@ -145,7 +145,7 @@ TEST(ScenarioDocument, SurvivesACycleOfReferences) {
   EXPECT_FALSE(document.problem().message.isEmpty());
 }
 
-// The document of the program that died was based on what the file was then.
+// The recovered edits are based on the file as it was when the program died.
 TEST(ScenarioDocument, ARecoveredOneSeesWhatAnotherProgramWroteSince) {
   const auto file = written("recovered.json", "{}");
   ScenarioDocument document;
@@ -158,7 +158,7 @@ TEST(ScenarioDocument, ARecoveredOneSeesWhatAnotherProgramWroteSince) {
   EXPECT_TRUE(document.changed_on_disk());
 }
 
-// A path in a line, and the text: as it was before what was saved stood between them.
+// The older format is a line with the path and then the edited text, without the saved text.
 TEST(Recovery, OffersWhatAnOlderProgramLeft) {
   const std::filesystem::path folder = gui_home() / "older";
   std::filesystem::create_directories(folder);

@@ -84,7 +84,7 @@ TEST_F(OnScenarioPage, UndoAndRedoAreTheDocumentsWhereNothingIsSearchedFor) {
   EXPECT_EQ(window_.document().text(), kSmall);
   QTest::keyClick(&search(), Qt::Key_Z, Qt::ControlModifier | Qt::ShiftModifier);
   EXPECT_EQ(window_.document().question()->job.job.cluster.nodes, 4);
-  // What was typed there is taken back there.
+  // Undo takes back what was typed into the search line.
   QTest::keyClick(&search(), Qt::Key_X);
   QTest::keyClick(&search(), Qt::Key_Z, Qt::ControlModifier);
   EXPECT_EQ(search().text(), QString());
@@ -99,7 +99,7 @@ TEST_F(OnScenarioPage, TypingChangesWhatIsTypedAndNothingElse) {
   const std::string space = "\u00a0";
   text.insert(text.rfind('}'), ", \"name\": \"two" + space + "words\" ");
   ASSERT_TRUE(window_.open_file(written("windows.json", text)));
-  // Before "nodes", on the fourth line: what stands before and after it stays.
+  // Typed before "nodes", on the fourth line; the text before and after it stays.
   const std::size_t place = text.find("\"nodes\"");
   QTextCursor cursor(editor().document());
   cursor.setPosition(static_cast<int>(editor().toPlainText().indexOf(QStringLiteral("\"nodes\""))));

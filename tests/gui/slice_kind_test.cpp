@@ -41,8 +41,9 @@ constexpr const char* kNoOverlaps =
     R"("overlap": {"tensor_parallel": false, "context_parallel": false, "expert_parallel": false,
                    "pipeline": false, "data_parallel": false})";
 
-// Between them they use every stream, and every stream's work among the kernels. Biases of experts
-// are what ranks that share an expert reduce beside them.
+// Together these steps use every stream, and play the work of every stream among the kernels too.
+// gpt-oss-20b has biases of experts, which the ranks that share an expert reduce beside the
+// kernels.
 std::vector<std::shared_ptr<const StepSimulation>> steps_on_every_stream() {
   std::vector<std::shared_ptr<const StepSimulation>> steps;
   for (const std::string overlap : {kOverlaps, kNoOverlaps}) {
@@ -112,8 +113,8 @@ TEST(SliceKind, OfAnExchangeAmongKernelsIsThatOfWhomItJoins) {
   EXPECT_EQ(kind_of_operation("ncclKernel (tensor"), SliceKind::other);
 }
 
-// Without sequence parallelism nothing of it has a stream of its own: what stands among the kernels
-// is all that the breakdown, which goes by groups, has of it.
+// Without sequence parallelism all tensor-parallel communication is on the compute stream. There
+// its slices add up to the tensor-parallel part of the breakdown.
 TEST(SliceKind, OfTensorParallelTimeAddsUpToTheBreakdowns) {
   for (const char* overlap : {kOverlaps, kNoOverlaps}) {
     const auto simulation = simulated(
@@ -134,7 +135,8 @@ TEST(SliceKind, OfTensorParallelTimeAddsUpToTheBreakdowns) {
   }
 }
 
-// Track, times and name of each slice, with its kind; of kernels a name says less than the program.
+// Track, times, name and kind of each slice. The name of a weight-gradient kernel says "backward"
+// only, so both kinds count as one here.
 using Drawn = std::multiset<std::tuple<std::string, std::int64_t, std::int64_t, std::string, int>>;
 Drawn drawn(const TimelineScene& scene) {
   Drawn all;

@@ -1,4 +1,4 @@
-// Files of strangers in the real window: a line says what is wrong, and the window goes on.
+// Untrusted and broken files in the real window: a line says what is wrong, and the window goes on.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ std::vector<fs::path> seeds() {
   return files;
 }
 
-// What the fuzzers start from: documents of every kind, and files that are none.
+// The files are the seeds of the fuzzers: documents of every kind, and files that are no documents.
 TEST_F(Stranger, EveryKindOfFileIsOpenedAndDroppedAndTheWindowGoesOn) {
   const std::vector<fs::path> files = seeds();
   EXPECT_GT(files.size(), 30u);
@@ -83,7 +83,7 @@ TEST_F(Stranger, AFileOf100MBIsRefusedByItsSize) {
   fs::remove(large);
 }
 
-// The cycle is that of the corpus.
+// The document with the cycle is that of the corpus.
 TEST_F(Stranger, AReferenceThatLeadsBackToItselfIsNamedAtItsLine) {
   const auto bad = fs::path(TRAINYARD_SOURCE) / "tests" / "scenarios" / "bad" / "meaning";
   ASSERT_TRUE(window_.open_file(bad / "reference_cycle.json"));

@@ -1,4 +1,4 @@
-// A sweep from what is typed to its points and cells, without a window.
+// A sweep from its form to its points and cells, without a window.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -89,8 +89,8 @@ TEST_F(Swept, PointsOfOneCellAreFolded) {
   }
 }
 
-// An 8B model with its optimizer does not fit one GPU without sharding: what does not fit counts
-// only where it is asked for.
+// An 8B model with its optimizer does not fit one GPU without sharding. Points that do not fit
+// count only if `only_fitting` is off.
 TEST_F(Swept, WhatDoesNotFitIsLeftOutWhereThatIsAsked) {
   answer({.axes = {{.key = "plan.zero_stage", .values = "0, 3"},
                    {.key = "plan.tensor_parallel", .values = "1"}}});
@@ -108,7 +108,7 @@ TEST_F(Swept, AnAxisOfManyValuesHasThemInGroups) {
   const PointsKey& key = run_.points()->keys.at(0);
   ASSERT_GT(key.values.size(), 200);
   EXPECT_LT(key.groups.size(), 60);
-  // Along the axis values grow, whatever group they are in.
+  // Values grow along the axis, also from group to group.
   for (int a = 0; a + 1 < key.values.size(); ++a) {
     const bool grows = key.values[a].toInt() < key.values[a + 1].toInt();
     const auto at = static_cast<std::size_t>(a);
@@ -120,7 +120,7 @@ TEST_F(Swept, AnAxisOfManyValuesHasThemInGroups) {
   EXPECT_EQ(row({.figure = kStepTime}).size(), static_cast<std::size_t>(key.groups.size()));
 }
 
-// 1 TB/s is more than 400 GB/s, whatever their digits.
+// Sorting goes by size, not by digits: 1 TB/s is more than 400 GB/s.
 TEST_F(Swept, ValuesOfATableAreInTheOrderOfTheirSizeInAnyUnit) {
   written("bandwidths.csv", "cluster.node.nic_bandwidth\n1 Tbit/s\n400 Gbit/s\n50 GB/s\n");
   const auto document = written("of-a-table.json", R"({"trainyard": "sweep/1", "scenario": )" +
@@ -172,7 +172,7 @@ TEST_F(Swept, ATableSortsByValueAndSaysWhyAPointWasRefused) {
   EXPECT_GE(time_at(0), time_at(1));
   EXPECT_GE(time_at(1), time_at(2));
   table.sort(0);
-  EXPECT_EQ(key_at(0), "2");  // as they are listed
+  EXPECT_EQ(key_at(0), "2");  // in the order of the list
   table.sort(-1);
   EXPECT_EQ(table.row_of(table.point_at(2)), 2);
 }
@@ -221,8 +221,8 @@ TEST_F(Swept, IsCheckedWhileItIsTyped) {
   EXPECT_TRUE(run_.verdict().contains("tensors")) << run_.verdict().toStdString();
 }
 
-// 16 devices: tensor parallelism over 3 does not divide 32 heads, and over 32 there are too few.
-// What is said to be refused is refused when it is answered, for that reason.
+// A tensor-parallel degree of 3 does not divide 32 heads, and 32 exceeds the 16 devices. Points
+// that the verdict calls refused are refused for the same reason when they are answered.
 TEST_F(Swept, SaysBeforeItRunsHowManyPointsAreRefused) {
   const SweepDraft draft{.axes = {{.key = "plan.tensor_parallel", .values = "1, 3, 4, 32"}}};
   const QSignalSpy checked(&run_, &SweepRun::checked);
@@ -233,7 +233,7 @@ TEST_F(Swept, SaysBeforeItRunsHowManyPointsAreRefused) {
   const std::string& note = run_.points()->points[1].row.note;
   EXPECT_TRUE(run_.verdict().startsWith(QStringLiteral("4 points, 2 refused; the first one: ")))
       << run_.verdict().toStdString();
-  // The row's reason begins with the document.
+  // In the row the reason begins with the name of the document.
   const std::string why = run_.verdict().section(QStringLiteral("one: "), 1).toStdString();
   EXPECT_TRUE(note.ends_with(why)) << note << "\n" << why;
   SweepTable table;
@@ -257,7 +257,7 @@ TEST(SweepAxes, AreEditedAsATable) {
   EXPECT_EQ(axes.axes()[0].steps, 7);
   EXPECT_EQ(axes.axes()[0].scale, Scale::geometric);
   EXPECT_TRUE(axes.axes()[1].with_previous);
-  // A list has no steps, and the first key none above it.
+  // A list has no steps, and the first key has no key above it.
   EXPECT_FALSE(axes.flags(at(1, SweepAxes::steps_column)) & Qt::ItemIsEditable);
   EXPECT_FALSE(axes.flags(at(0, SweepAxes::together_column)) & Qt::ItemIsUserCheckable);
   EXPECT_TRUE(at(1, SweepAxes::key_column)

@@ -1,4 +1,4 @@
-// The Sweep page of the real window, by what a user presses.
+// The Sweep page of the real window, used as a user would.
 #include <gmock/gmock.h>
 
 #include <QClipboard>
@@ -42,7 +42,7 @@ class SweepWindow : public Window {
   SweepRun& run() { return *window_.findChild<SweepRun*>(); }
   HeatMap& heat_map() { return *page().findChild<HeatMap*>(); }
   std::string status() { return child_of<QLabel>(page(), "sweep_status").text().toStdString(); }
-  // Of what there is now: that of before may read the same.
+  // Waits until the verdict is that of the present form; the one before may read the same.
   std::string verdict() {
     EXPECT_TRUE(wait_until([this] { return !run().is_checking(); }));
     return child_of<QLabel>(page(), "verdict").text().toStdString();
@@ -56,8 +56,8 @@ class SweepWindow : public Window {
     const QModelIndex cell = table.model()->index(row, column);
     table.setCurrentIndex(cell);
     table.edit(cell);
-    // The cell's own: whoever has the focus may be another line, and the editor of the cell before
-    // lives on for a moment, out of sight.
+    // Finds the editor of this cell. The focus may be in another line, and the editor of the
+    // previous cell lives on for a moment, hidden.
     const auto lines = table.viewport()->findChildren<QLineEdit*>();
     const auto line =
         std::ranges::find_if(lines, [](const QLineEdit* one) { return one->isVisible(); });
@@ -100,13 +100,13 @@ std::vector<PointRow> rows_of_document(const std::filesystem::path& document,
   return rows;
 }
 
-// Degrees other than the given ones have no legal plan beside a given `data_parallel`.
+// If the scenario gives `data_parallel`, other degrees have no legal plan, so none are proposed.
 TEST_F(SweepWindow, WhatIsOfferedFirstIsLegal) {
   ASSERT_TRUE(window_.open_file(example("llama-3.1-405b-16384-h100.json")));
   ASSERT_EQ(verdict(), "9 points");
   type(0, SweepAxes::values_column, QStringLiteral("4096, 8192"));
   ASSERT_EQ(verdict(), "6 points");
-  // What was typed stays.
+  // Axes that the user typed stay.
   ASSERT_TRUE(window_.open_file(written("case.json", kSmall)));
   ASSERT_EQ(verdict(), "6 points");
 }
@@ -173,7 +173,7 @@ TEST_F(SweepWindow, AnyFigureOverAnyKeysIsShownChosenAndCopied) {
   EXPECT_TRUE(lines.isVisible());
   EXPECT_EQ(lines.data_text(), heat_map().data_text());
   EXPECT_FALSE(lines.grab().isNull());
-  child_of<QComboBox>(page(), "key_y").setCurrentIndex(2);  // nothing else
+  child_of<QComboBox>(page(), "key_y").setCurrentIndex(2);  // the entry "nothing else"
   EXPECT_EQ(lines.cells().values.size(), 1u);
 }
 
@@ -188,7 +188,7 @@ TEST_F(SweepWindow, ALongSweepFillsIsCancelledAndGoesOn) {
   auto& evaluate = child_of<QComboBox>(page(), "evaluate");
   evaluate.setCurrentIndex(evaluate.findText(QStringLiteral("the best plan")));
   run_into("long.sqlite");
-  // Every value has its place before its point has come.
+  // Every value has its place before its point is answered.
   ASSERT_TRUE(wait_until([&] { return run().points() != nullptr; }));
   EXPECT_EQ(run().points()->keys[0].values.size(), 40);
   press("sweep_cancel");
@@ -229,13 +229,13 @@ TEST_F(SweepWindow, ResultsOfAScenarioBeforeAChangeAreMarked) {
   window_.document().undo();
   EXPECT_EQ(status(), result);
   window_.document().redo();
-  answer_file_dialog(folder_ / "results.sqlite");  // of a file: of no scenario that was open here
+  answer_file_dialog(folder_ / "results.sqlite");  // its points belong to no open scenario
   press("sweep_open");
   ASSERT_TRUE(wait_until([&] { return status() == result; })) << status();
 }
 
 TEST_F(SweepWindow, SaysWhyThereIsNoPictureWhereEveryPointIsRefused) {
-  type(0, SweepAxes::values_column, QStringLiteral("3, 5"));  // of 32 heads
+  type(0, SweepAxes::values_column, QStringLiteral("3, 5"));  // neither divides 32 heads
   type(1, SweepAxes::values_column, QStringLiteral("1"));
   ASSERT_THAT(verdict(), StartsWith("2 points, 2 refused"));
   run_into("refused.sqlite");

@@ -60,7 +60,7 @@ TEST(TimelineScene, DrawsEverySliceWhereItIsWideEnough) {
   }
 }
 
-// Against each pixel looked at by itself: a pixel is drawn exactly if a slice touches it.
+// Checks each pixel: one in which a slice starts is drawn, one that no slice touches is not.
 TEST(TimelineScene, DrawsExactlyThePixelsThatASliceTouches) {
   const RandomTrack random(5000);
   for (const double per_pixel : {3.0, 30.0, 300.0, 3000.0}) {
@@ -93,8 +93,8 @@ TEST(TimelineScene, DrawsExactlyThePixelsThatASliceTouches) {
   }
 }
 
-// A launch of a picosecond before each operation of 600, ten picoseconds a pixel: of an operation
-// no pixel is left out.
+// Each operation of 600 ps follows a launch of 1 ps, at 10 ps per pixel. Every pixel of an
+// operation is drawn, though a launch may share its first one.
 TEST(TimelineScene, DrawsWhatStartsInThePixelOfSomethingNarrow) {
   std::vector<TaskTimes> times;
   TimelineTrack track{.name = QStringLiteral("a")};
@@ -169,10 +169,10 @@ TEST_F(PlayedTimeline, HasEveryOperationThatTakesTimeOnce) {
   EXPECT_DOUBLE_EQ(play_.step()->scene->end(), static_cast<double>(timeline.makespan.count()));
 }
 
-// Eighths of a notch: 16 of them are two notches, of three tracks each.
+// The touchpad sends eighths of a notch: 16 of them are two notches, and a notch is three tracks.
 TEST_F(PlayedTimeline, ATouchpadScrollsInBothDirections) {
   gantt_.resize(900, 220);
-  gantt_.grab();  // which it is told of by then
+  gantt_.grab();  // delivers the resize event
   auto& bar = *gantt_.findChild<QScrollBar*>();
   ASSERT_GE(bar.maximum(), 6);
   const auto scroll = [this](QPoint eighths) {
@@ -189,8 +189,8 @@ TEST_F(PlayedTimeline, ATouchpadScrollsInBothDirections) {
   EXPECT_EQ(bar.value(), 6);
 }
 
-// Each run beside the slices that start in its pixels, looked at one by one: the name of one is its
-// own, of several that of their kind.
+// Compares each run with the slices that start in its pixels: a single slice is called by its own
+// name, several by that of their kind.
 TEST_F(PlayedTimeline, NamesSeveralSlicesByTheirKind) {
   const TimelineScene& scene = *play_.step()->scene;
   const TimelineView view = gantt_.view();
@@ -268,8 +268,9 @@ TEST_F(PlayedTimeline, FindsAnOperationByItsName) {
   EXPECT_EQ(scene.find_after(QStringLiteral("no such operation"), -1), nullptr);
 }
 
-// By hand: two tensor-parallel ranks, a micro-batch of 2,048 tokens; the up projection reads 4,096
-// numbers of two bytes a token and its half of 4,096 × 14,336 weights (gate and up: twice that).
+// Counted by hand. On each of two tensor-parallel ranks and for a micro-batch of 2,048 tokens, the
+// up projection reads 4,096 numbers of two bytes per token and half of the 4,096 × 14,336 weights,
+// twice for gate and up.
 TEST_F(PlayedTimeline, SaysOfAnOperationItsShapeBytesAndDependencies) {
   const TimelineScene& scene = *play_.step()->scene;
   const std::uint32_t* found = scene.find_after(QStringLiteral("mlp up), forward"), -1);
@@ -277,7 +278,7 @@ TEST_F(PlayedTimeline, SaysOfAnOperationItsShapeBytesAndDependencies) {
   const std::string text = scene.details_of(*found).toStdString();
   EXPECT_THAT(text, testing::HasSubstr("GEMM 2048 × 14336 × 4096"));
   EXPECT_THAT(text, testing::HasSubstr("reads 128.0 MiB, writes 56.00 MiB: 2,048 × 14,336"));
-  // What another stream waits for is named: an exchange for the kernel that made its message.
+  // An exchange on another stream names the kernel that it waits for, which made its message.
   const auto& tracks = scene.tracks();
   const auto exchanges = std::ranges::find_if(tracks, [](const TimelineTrack& track) {
     return track.name.contains(QStringLiteral("tensor"));
@@ -294,7 +295,7 @@ TEST_F(PlayedTimeline, HasMemoryAndLinkLoadOfEveryRank) {
   for (int rank = 0; rank < 4; ++rank) {
     const auto curves = play_.step()->scene->curves_of(rank);
     ASSERT_EQ(curves.size(), 2u);
-    const auto stage = static_cast<std::size_t>(rank);  // folded: a rank for each
+    const auto stage = static_cast<std::size_t>(rank);  // folded: one rank plays each stage
     EXPECT_EQ(curves[0].points.size(), simulation.stages[stage].memory.points.size());
     EXPECT_TRUE(curves[0].title.contains(QStringLiteral("buffers, rank %1").arg(rank)));
     EXPECT_TRUE(curves[1].title.endsWith(QStringLiteral("GB/s")));
@@ -302,8 +303,8 @@ TEST_F(PlayedTimeline, HasMemoryAndLinkLoadOfEveryRank) {
   }
 }
 
-// A line of the command's table: time, share and tasks; what is not named is one line, so that the
-// shares sum to the path.
+// Each line is one of the command's table: time, share and tasks. A last line holds the rest, so
+// that the shares sum to the whole path.
 TEST_F(PlayedTimeline, TheCriticalPathIsAllThere) {
   const StepSimulation& simulation = *play_.step()->simulation;
   const auto all =
@@ -353,7 +354,7 @@ TEST_F(PlayedTimeline, DrawsTheDevicesMemoryInTheColourOfAlarm) {
   EXPECT_GE(of_alarm, 1);
 }
 
-// What was there stays.
+// The earlier timeline stays.
 TEST_F(PlayedTimeline, IsKeptWhereTheNextOneIsCancelled) {
   const auto before = play_.step();
   auto question =
@@ -366,10 +367,10 @@ TEST_F(PlayedTimeline, IsKeptWhereTheNextOneIsCancelled) {
   EXPECT_EQ(play_.problem(), QStringLiteral("Cancelled."));
 }
 
-constexpr int kLowOfMemory = 70;  // pixels from the bottom: above the curve of the links
+constexpr int kLowOfMemory = 70;  // pixels from the bottom, just above the curve of the link load
 
-// Nothing is known of the time after the step, so nothing is drawn there; and a label that the edge
-// would cut is left out.
+// No curve is drawn after the end of the step, where nothing is known. A label that the edge would
+// cut is left out.
 TEST_F(PlayedTimeline, DrawsNoCurveAfterTheStepAndNoHalfLabel) {
   for (int wide = 700; wide < 900; wide += 7) {
     gantt_.resize(wide, 500);
@@ -396,7 +397,7 @@ TEST_F(PlayedTimeline, DrawsAsVectorsWhatItPaints) {
   EXPECT_TRUE(svg.contains(QStringLiteral(">weight gradients</text>")));
 }
 
-// Of a dense model without context parallelism; what is not there is not in it.
+// The model is dense and has no context parallelism, so the legend leaves out experts and context.
 TEST_F(PlayedTimeline, SaysWhatItsColoursMean) {
   QStringList words;
   for (const LegendEntry& entry : gantt_.legend()) words.append(entry.text);

@@ -71,7 +71,7 @@ TEST_F(OpenedTrace, SaysOfAnOperationWhatWasPredicted) {
   EXPECT_EQ(scene().kind_of(track("rank 0 · tensor").slices[0]), SliceKind::tensor_parallel);
 }
 
-// Both of one rank on one curve; the other rank has none.
+// A rank's measured and predicted memory are on one curve; the other rank has no curve.
 TEST(TraceCurves, ShowWhatWasMeasuredAndPredictedTogether) {
   const auto counter = [](const char* process, double most) {
     return TraceCounter{process, "memory", "GiB", {{Seconds(0), 1}, {Seconds(1e-3), most}}};
@@ -97,7 +97,7 @@ TEST(TraceCurves, ShowWhatWasMeasuredAndPredictedTogether) {
   EXPECT_TRUE(play.step()->scene->curves_of(1).empty());
 }
 
-// By hand: two ranks, 6 ms each measured and 2 ms each predicted.
+// Counted by hand: two ranks, each with 6 ms measured and 2 ms predicted.
 TEST_F(OpenedTrace, AddsUpOperationsOfOneName) {
   const auto sums = scene().sums(2);
   ASSERT_EQ(sums.size(), 2u);
@@ -107,7 +107,7 @@ TEST_F(OpenedTrace, AddsUpOperationsOfOneName) {
   EXPECT_NEAR(sums[0].predicted.value(), 4e-3, 1e-12);
 }
 
-// Whatever the file has first; the order is that of the streams of a simulated rank.
+// Tracks have the order of the streams of a simulated rank, whatever their order in the file.
 TEST(SimulatedTrace, HasItsTracksAndSumsAsASimulationHasThem) {
   StepPlay play;
   play.open(written("order-trace.json",
@@ -143,7 +143,7 @@ TEST_F(OpenedTrace, IsDrawnMeasuredAbovePredicted) {
   EXPECT_FALSE(gantt.grab().isNull());
 }
 
-// What was there stays.
+// The earlier timeline stays.
 TEST_F(OpenedTrace, IsKeptWhereTheNextOneIsCancelled) {
   const auto before = play_.step();
   std::vector<Span> spans(200000, {"rank 0", "compute", "linear", Seconds(0), Seconds(1)});

@@ -1,4 +1,4 @@
-// The real window on a small scenario, and what people do with any of its pages.
+// A fixture with the real window on a small scenario, and the user actions that tests share.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -60,7 +60,7 @@ class Window : public testing::Test {
     QApplication::sendEvent(&window_, &drop);
   }
   JsonEditor& editor() { return *window_.findChild<JsonEditor*>(); }
-  // A page is shown by its shortcut.
+  // Shows a page by its shortcut, Ctrl and its number.
   void go_to_page(int number) {
     QTest::keyClick(&window_, static_cast<Qt::Key>(Qt::Key_0 + number), Qt::ControlModifier);
   }
@@ -68,7 +68,7 @@ class Window : public testing::Test {
   MainWindow window_;
 };
 
-// A file dialog that the code at hand is about to open is answered with that file.
+// Makes the next file dialog, which the caller is about to open, answer with this file.
 inline void answer_file_dialog(const std::filesystem::path& file) {
   QTimer::singleShot(0, qApp, [file] {
     auto* dialog = qobject_cast<QFileDialog*>(QApplication::activeModalWidget());

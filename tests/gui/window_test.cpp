@@ -1,4 +1,4 @@
-// The real window without a display, through what people do with it.
+// The real window without a display, used as people use it.
 #include "tests/gui/window.h"
 
 #include <gmock/gmock.h>
@@ -62,7 +62,8 @@ TEST_F(Window, ABrokenLineIsMarkedAndMendedInTheText) {
   EXPECT_EQ(editor().marked_line(), 0);
 }
 
-// Nothing in it is wrong, no page goes on about another cluster, and who answers it is named.
+// The document is not called wrong, no page keeps the answer for another cluster, and the message
+// names the commands that can answer it.
 TEST_F(Window, GroupsOfUnlikeNodesAreRightAndSentToTheCommand) {
   ASSERT_TRUE(window_.open_file(std::filesystem::path(TRAINYARD_SOURCE) / "scenarios" / "cases" /
                                 "llama-3.1-70b-64-a100-and-64-h100.json"));
@@ -122,7 +123,7 @@ TEST_F(Window, WhatIsBeingTypedIsSaved) {
   QTest::keyClick(&window_, Qt::Key_S, Qt::ControlModifier);
   EXPECT_EQ(window_.document().question()->job.job.cluster.nodes, 4);
   EXPECT_FALSE(window_.document().modified());
-  // Who types into the text goes on there.
+  // A user who types into the text can go on there.
   editor().setFocus();
   QTest::keyClick(&window_, Qt::Key_S, Qt::ControlModifier);
   EXPECT_TRUE(editor().hasFocus());
@@ -152,7 +153,7 @@ TEST_F(Window, PlansOfTheScenarioBeforeAChangeAreMarkedAndStayOutOfIt) {
   auto& use = child_of<QPushButton>(page, "use");
   auto& status = child_of<QLabel>(page, "status");
   QTest::mouseClick(&use, Qt::LeftButton);
-  EXPECT_TRUE(use.isEnabled());  // the next one can be used as well
+  EXPECT_TRUE(use.isEnabled());  // the next plan can be used too
   window_.document().set_text(kSmall);
   ASSERT_TRUE(window_.document().set_value("/cluster/nodes", "4").has_value());
   EXPECT_TRUE(status.text().startsWith(QStringLiteral("Of the scenario before the last change")));
@@ -176,12 +177,12 @@ TEST_F(Window, NothingIsCalledTheBestWhereNothingFits) {
   const QString status = child_of<QLabel>(page, "status").text();
   EXPECT_TRUE(status.contains(QStringLiteral("None fits"))) << status.toStdString();
   EXPECT_FALSE(status.contains(QStringLiteral("best"))) << status.toStdString();
-  // The closest are priced, though the search itself priced none.
+  // The plans closest to fitting are priced, though the search itself priced none.
   EXPECT_FALSE(status.contains(QStringLiteral("0 plans priced"))) << status.toStdString();
   EXPECT_FALSE(child_of<QLabel>(page, "why").text().contains(QStringLiteral("best")));
 }
 
-// One search is no answer to "how many nodes", and is not called one.
+// One search does not answer "how many nodes", and the page says so.
 TEST_F(Window, SaysThatTheSizesOfADocumentAreNotCompared) {
   const std::string sizes = std::string(kSmall).insert(
       std::string(kSmall).rfind('}'), R"(, "planner": { "nodes": { "from": 1, "to": 2 } } )");
@@ -242,7 +243,7 @@ TEST_F(Window, AClickTakesWhatWouldHelp) {
   EXPECT_LT(window_.explore().candidate()->estimate.step_time, before);
 }
 
-// From a model's own config to a plan in a file, by what a user presses.
+// From a model's own config to a plan in a file, step by step as a user would go.
 TEST_F(Window, AConfigBecomesAPlanThatIsUnderstoodPlayedAndExported) {
   drop(written("config.json", R"({"model_type": "llama", "hidden_size": 4096,
     "intermediate_size": 14336, "num_attention_heads": 32, "num_hidden_layers": 24,
@@ -260,7 +261,7 @@ TEST_F(Window, AConfigBecomesAPlanThatIsUnderstoodPlayedAndExported) {
   QTest::keyClick(&table, Qt::Key_Down);
   const Candidate runner_up = *page.selected();
   EXPECT_GE(runner_up.estimate.step_time, winner.estimate.step_time);
-  // What the label says is lost is the difference of the two.
+  // The loss in the label is the difference of the two step times.
   const QString lost = qt(with_unit(runner_up.estimate.step_time - winner.estimate.step_time));
   EXPECT_TRUE(child<QLabel>("why").text().contains(unbroken(lost) + QStringLiteral(" slower")))
       << child<QLabel>("why").text().toStdString();
@@ -312,7 +313,7 @@ TEST_F(Window, AnOldTimelineSaysOfWhatItIs) {
   QTest::mouseClick(&child<QPushButton>("cancel_simulation"), Qt::LeftButton);
   ASSERT_TRUE(wait_until(
       [&] { return child_of<QPushButton>(window_.timeline(), "simulate").isEnabled(); }));
-  if (!summary.text().startsWith(QStringLiteral("TP "))) {  // the end came first
+  if (!summary.text().startsWith(QStringLiteral("TP "))) {  // else it ended first
     EXPECT_TRUE(summary.text().startsWith(QStringLiteral("Cancelled. Below is the one before. TP")))
         << summary.text().toStdString();
   }
@@ -330,7 +331,7 @@ TEST_F(Window, OldLivesOfTheRunSayOfWhatTheyAre) {
       << summary.text().toStdString();
 }
 
-// An interval that is much too short is replaced by the one that simulation finds.
+// The interval is much too short; the best one that simulation finds replaces it.
 TEST_F(Window, TheBestIntervalBetweenCheckpointsGoesIntoTheScenario) {
   auto& document = window_.document();
   ASSERT_TRUE(document.set_value("/run", R"({"work": "9 days", "runs": 4})").has_value());
@@ -356,7 +357,7 @@ TEST_F(Window, TheBestIntervalBetweenCheckpointsGoesIntoTheScenario) {
   const auto taken = document.question()->scenario.checkpoint.interval;
   ASSERT_TRUE(taken.has_value());
   EXPECT_NEAR(*taken / best->interval, 1, 0.01);
-  EXPECT_FALSE(use.isEnabled());  // it is of the scenario before
+  EXPECT_FALSE(use.isEnabled());  // the answer is of the scenario before
 }
 
 TEST_F(Window, ALongSearchIsCancelledAndShowsWhatItHas) {
@@ -378,7 +379,7 @@ TEST_F(Window, ADroppedScenarioIsOpened) {
   EXPECT_FALSE(window_.document().modified());
 }
 
-// Each on its page, and the scenario stays.
+// Each is shown on its page, and the scenario stays.
 TEST_F(Window, ADroppedTraceOrMeasuredRunIsShownOnItsPage) {
   drop(written("dropped-trace.json",
                span_trace({{"rank 0", "compute", "linear, forward", Seconds(0), Seconds(1)}})));
@@ -415,7 +416,7 @@ TEST_F(Window, AFileThatIsOpenedIsAmongTheRecentOnes) {
   EXPECT_TRUE(recent.first().endsWith(QStringLiteral("case.json")));
 }
 
-// The lines are those of the corpus, which the reader's own test holds.
+// The expected lines are those of the corpus, which the test of the reader checks.
 TEST_F(Window, ShowsTheLineOfEveryDocumentOfAStrangerAndGoesOn) {
   const auto bad = std::filesystem::path(TRAINYARD_SOURCE) / "tests" / "scenarios" / "bad";
   std::ifstream expected(bad / "expected.txt");
@@ -461,7 +462,7 @@ TEST(Crash, UnsavedWorkIsOfferedByTheNextWindow) {
   child.start(QApplication::applicationFilePath(), {QStringLiteral("--gtest_filter=Crash.*")});
   ASSERT_TRUE(child.waitForFinished(120000));
   ASSERT_EQ(child.exitStatus(), QProcess::CrashExit);
-  written("crash.json", "{}");  // by another program, before the window is there again
+  written("crash.json", "{}");  // by another program, before the next window opens
   MainWindow window;
   window.open_file(gui_home() / "crash.json");
   EXPECT_FALSE(window.document().modified());
