@@ -94,8 +94,10 @@ std::string choices(const RunReport& report, const Style& style) {
       fmt::format("{} taken; Young {}, Daly {}", duration(report.settings.interval),
                   duration(closed.young), duration(closed.daly));
   if (report.interval) {
-    interval += fmt::format(", best by simulation {} (goodput {} %)",
-                            duration(report.interval->interval), percent(report.interval->goodput));
+    interval +=
+        fmt::format(", best by simulation {} (goodput {} %; as taken {} %, over the same runs)",
+                    duration(report.interval->interval), percent(report.interval->goodput),
+                    percent(report.interval->goodput_of_taken));
   }
   std::string spares = fmt::format("{} nodes held", report.settings.spares);
   if (report.spares) {

@@ -62,6 +62,7 @@ std::string goodput_json(const Scenario& scenario, const Plan& plan, const RunRe
            {"interval_s", report.settings.interval.value()},
            {"best_interval_s", best ? Json(best->interval.value()) : Json(nullptr)},
            {"best_interval_goodput", best ? Json(best->goodput) : Json(nullptr)},
+           {"taken_interval_goodput", best ? Json(best->goodput_of_taken) : Json(nullptr)},
            {"spares", report.settings.spares},
            {"best_spares", spares ? Json(spares->spares) : Json(nullptr)},
            {"best_spares_goodput", spares ? Json(spares->goodput) : Json(nullptr)},

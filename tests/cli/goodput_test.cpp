@@ -96,7 +96,7 @@ TEST(GoodputCommand, SaysWhenRunsAreGivenUp) {
   const PrintedJson json = PrintedJson::parse(run_trainyard(goodput(file, "--format json")).out);
   EXPECT_EQ(json.at("finished"), 0);
   for (const char* key : {"wall_time_s", "cost_usd", "energy_joule", "best_interval_s",
-                          "best_interval_goodput", "best_spares"}) {
+                          "best_interval_goodput", "taken_interval_goodput", "best_spares"}) {
     EXPECT_TRUE(json.at(key).is_null()) << key;
   }
   const std::string csv = run_trainyard(goodput(file, "--format csv")).out;
@@ -144,6 +144,9 @@ TEST(GoodputCommand, LooksForTheBestIntervalWhereTheClosedFormHasIt) {
     return PrintedJson::parse(ran.out);
   };
   const PrintedJson json = answer("1 h");
+  // An hour between checkpoints loses 32 times what four minutes do.
+  EXPECT_LT(json.at("taken_interval_goodput").get<double>(),
+            json.at("best_interval_goodput").get<double>());
   const double daly = json.at("closed_form").at("daly_interval_s").get<double>();
   EXPECT_NEAR(daly, 120, 5);
   EXPECT_GE(json.at("best_interval_s").get<double>(), daly / 2);
