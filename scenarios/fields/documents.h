@@ -125,4 +125,20 @@ PassTable pass_table_of(const ListedSchedule& schedule);
 // Fills the defaults that depend on other fields, and refuses impossible networks.
 Expected<void> complete(Transformer& model, const Place& place);
 
+// Which communication overlaps compute, as a plan asks for it (OverlapRequest) and as a stack has
+// it (StackOverlap).
+template <typename O>
+std::vector<Field<O>> overlap_fields() {
+  return {flag("tensor_parallel", &O::tensor_parallel,
+               "whether tensor-parallel collectives overlap compute"),
+          flag("context_parallel", &O::context_parallel,
+               "whether context-parallel communication overlaps compute"),
+          flag("expert_parallel", &O::expert_parallel,
+               "whether the all-to-alls of expert parallelism overlap compute"),
+          flag("pipeline", &O::pipeline, "whether sends between pipeline stages overlap compute"),
+          flag("data_parallel", &O::data_parallel,
+               "whether the reduction of gradients and the gathering of parameters overlap "
+               "compute")};
+}
+
 }  // namespace trainyard

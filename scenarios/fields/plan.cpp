@@ -33,21 +33,9 @@ ChoiceShape collective_names() {
 }
 
 const Section<OverlapRequest>& overlap_section() {
-  using O = OverlapRequest;
-  static const Section<O> section(
+  static const Section<OverlapRequest> section(
       "overlap", "Which communication overlaps compute; an absent key: as the stack has it.",
-      {
-          flag("tensor_parallel", &O::tensor_parallel,
-               "whether tensor-parallel collectives overlap compute"),
-          flag("context_parallel", &O::context_parallel,
-               "whether context-parallel communication overlaps compute"),
-          flag("expert_parallel", &O::expert_parallel,
-               "whether the all-to-alls of expert parallelism overlap compute"),
-          flag("pipeline", &O::pipeline, "whether sends between pipeline stages overlap compute"),
-          flag(
-              "data_parallel", &O::data_parallel,
-              "whether the reduction of gradients and the gathering of parameters overlap compute"),
-      });
+      overlap_fields<OverlapRequest>());
   return section;
 }
 

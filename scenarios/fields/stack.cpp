@@ -11,21 +11,8 @@ constexpr NumberShape kFactorOrZero{.least = 0, .most = 100};
 constexpr NumberShape kBytesAnElement{.least = 0, .most = 1000};
 
 const Section<StackOverlap>& stack_overlap_section() {
-  using O = StackOverlap;
-  static const Section<O> section(
-      "overlaps", "Which communication overlaps compute.",
-      {
-          flag("tensor_parallel", &O::tensor_parallel,
-               "whether tensor-parallel collectives overlap compute"),
-          flag("context_parallel", &O::context_parallel,
-               "whether context-parallel communication overlaps compute"),
-          flag("expert_parallel", &O::expert_parallel,
-               "whether the all-to-alls of expert parallelism overlap compute"),
-          flag("pipeline", &O::pipeline, "whether sends between pipeline stages overlap compute"),
-          flag(
-              "data_parallel", &O::data_parallel,
-              "whether the reduction of gradients and the gathering of parameters overlap compute"),
-      });
+  static const Section<StackOverlap> section("overlaps", "Which communication overlaps compute.",
+                                             overlap_fields<StackOverlap>());
   return section;
 }
 

@@ -133,6 +133,22 @@ TEST(SimulatedTrace, HasItsTracksAndSumsAsASimulationHasThem) {
   EXPECT_TRUE(shares.back().endsWith(QStringLiteral("waiting included")));
 }
 
+// A norm was predicted beside the GEMM and not measured.
+TEST(TraceSums, AreOfOperationsThatWereMeasured) {
+  StepPlay play;
+  play.open(written(
+      "predicted-alone-trace.json",
+      span_trace({{"rank 0 predicted", "compute", "norm, forward", Seconds(0), Seconds(1e-3)},
+                  {"rank 0 predicted", "compute", "linear, forward", Seconds(1e-3), Seconds(2e-3)},
+                  {"rank 0 measured", "compute", "linear, forward", Seconds(0), Seconds(3e-3)}})));
+  ASSERT_TRUE(wait_until([&] { return !play.busy(); }));
+  ASSERT_NE(play.step(), nullptr) << play.problem().toStdString();
+  const auto sums = play.step()->scene->sums(12);
+  ASSERT_EQ(sums.size(), 1u);
+  EXPECT_EQ(sums[0].name, QStringLiteral("linear, forward"));
+  EXPECT_EQ(sums[0].operations, 1);
+}
+
 TEST_F(OpenedTrace, IsDrawnMeasuredAbovePredicted) {
   Gantt gantt;
   gantt.resize(900, 500);

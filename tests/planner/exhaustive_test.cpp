@@ -166,14 +166,15 @@ class EveryPlan {
       request_.zero_stage = stage;
       for (const int group : groups(stage)) {
         request_.sharding_group = group;
-        instead_of_recompute(choice_of_hosts, stage) ? nothing_repeated() : repeats();
+        instead_of_recompute(choice_of_hosts, stage) ? visit_if_legal() : repeats();
         request_.sharding_group.reset();
       }
     }
   }
 
-  void nothing_repeated() {
-    visit_(*plan_if_legal(request_, job_.model, job_.cluster, job_.training));
+  void visit_if_legal() {
+    const auto plan = plan_if_legal(request_, job_.model, job_.cluster, job_.training);
+    if (plan) visit_(*plan);
   }
 
   void repeats() {
@@ -181,7 +182,7 @@ class EveryPlan {
     if (!named_.recomputes.empty()) return;
     for (const auto mode : {RecomputeMode::none, RecomputeMode::selective, RecomputeMode::full}) {
       request_.recompute.mode = mode;
-      visit_(*plan_if_legal(request_, job_.model, job_.cluster, job_.training));
+      visit_if_legal();
     }
     repeat_some_layers();
   }
@@ -189,8 +190,7 @@ class EveryPlan {
   void repeat(const RecomputeChoice& choice) {
     request_.recompute = choice.every_stage;
     request_.recompute_per_stage = choice.per_stage;
-    const auto plan = plan_if_legal(request_, job_.model, job_.cluster, job_.training);
-    if (plan) visit_(*plan);
+    visit_if_legal();
     request_.recompute = {};
     request_.recompute_per_stage.clear();
   }
@@ -215,7 +215,7 @@ class EveryPlan {
     for (int layers = 1; layers < most + job_.model.mtp_layers; ++layers) {
       if (!may_repeat(layers)) continue;
       request_.recompute.full_layers = layers;
-      visit_(*plan_if_legal(request_, job_.model, job_.cluster, job_.training));
+      visit_if_legal();
     }
     request_.recompute = {};
   }

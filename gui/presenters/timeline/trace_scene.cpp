@@ -188,6 +188,8 @@ std::vector<TimelineSum> TimelineScene::sums(std::size_t most) const {
     by_name[i].name = qt(trace_->names[i]);
     by_name[i].waits = is_receive(trace_->names[i]);
   }
+  // Names of counters, and of operations that were only predicted, have none.
+  std::erase_if(by_name, [](const TimelineSum& sum) { return sum.operations == 0; });
   std::ranges::stable_sort(by_name, std::greater<>(),
                            [](const TimelineSum& sum) { return std::pair(!sum.waits, sum.time); });
   by_name.resize(std::min(most, by_name.size()));
