@@ -83,7 +83,7 @@ bool scales_loss(const Setting& setting);
 bool reads_cast(const Setting& setting, const Operation& operation, const ProgramBuffer& buffer);
 
 // Moments that the optimizer keeps for each element (Adam 2, SGD with momentum 1), without the
-// weight; −1: this optimizer is not implemented.
+// weight; −1: the executor has no update rule for this optimizer, and a run is refused by name.
 int moments_of(const Setting& setting);
 
 }  // namespace trainyard
