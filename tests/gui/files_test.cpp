@@ -129,11 +129,9 @@ TEST_F(Files, OneThatIsDeletedIsAskedForBeforeTheWindowCloses) {
   ASSERT_TRUE(wait_until([&] { return !message().empty(); }));
   EXPECT_THAT(message(), HasSubstr("case.json is gone from the disk; saving writes it anew"));
   std::string asked;
-  QTimer::singleShot(0, [&] {
-    auto* box = qobject_cast<QMessageBox*>(QApplication::activeModalWidget());
-    if (box == nullptr) return;
-    asked = box->text().toStdString();
-    box->button(QMessageBox::Cancel)->click();
+  when_asked<QMessageBox>([&](QMessageBox& box) {
+    asked = box.text().toStdString();
+    box.button(QMessageBox::Cancel)->click();
   });
   EXPECT_FALSE(window_.close());
   EXPECT_THAT(asked, HasSubstr("case.json is gone from the disk"));
@@ -144,11 +142,7 @@ TEST_F(Files, OneThatIsDeletedIsAskedForBeforeTheWindowCloses) {
 TEST_F(Files, SavingOffersToReload) {
   window_.document().set_text(std::string(kSmall) + "\n");
   written("case.json", "{}");
-  QTimer::singleShot(0, [&] {
-    auto* asked = qobject_cast<QMessageBox*>(QApplication::activeModalWidget());
-    ASSERT_NE(asked, nullptr);
-    press(*asked, "Reload");
-  });
+  when_asked<QMessageBox>([&](QMessageBox& box) { press(box, "Reload"); });
   QTest::keyClick(&window_, Qt::Key_S, Qt::ControlModifier);
   EXPECT_EQ(window_.document().text(), "{}");
   EXPECT_EQ(*read_file(gui_home() / "case.json"), "{}");
@@ -169,12 +163,10 @@ TEST_F(Files, APictureOfTheTimelineIsNamedByItsType) {
   QTest::mouseClick(&child_of<QPushButton>(window_.timeline(), "simulate"), Qt::LeftButton);
   ASSERT_TRUE(wait_until([&] { return window_.timeline().gantt().scene() != nullptr; }));
   fs::remove(gui_home() / "picture.png");
-  QTimer::singleShot(0, qApp, [] {
-    auto* dialog = qobject_cast<QFileDialog*>(QApplication::activeModalWidget());
-    ASSERT_NE(dialog, nullptr);
-    dialog->selectNameFilter(QStringLiteral("Picture (*.png)"));
-    dialog->selectFile(path_text(gui_home() / "picture"));
-    static_cast<QDialog*>(dialog)->accept();
+  when_asked<QFileDialog>([](QFileDialog& dialog) {
+    dialog.selectNameFilter(QStringLiteral("Picture (*.png)"));
+    dialog.selectFile(path_text(gui_home() / "picture"));
+    static_cast<QDialog&>(dialog).accept();
   });
   QTest::mouseClick(&child<QPushButton>("export_timeline"), Qt::LeftButton);
   ASSERT_TRUE(wait_until([] { return fs::exists(gui_home() / "picture.png"); }));
@@ -182,15 +174,10 @@ TEST_F(Files, APictureOfTheTimelineIsNamedByItsType) {
   // The name with its ending exists now: the user is asked before that file is replaced.
   bool is_asked = false;
   answer_file_dialog(gui_home() / "picture.png");
-  QTimer::singleShot(100, qApp, [&] {
-    auto* asked = qobject_cast<QMessageBox*>(QApplication::activeModalWidget());
-    ASSERT_NE(asked, nullptr);
+  when_asked<QMessageBox>([&](QMessageBox& box) {
     is_asked = true;
-    QTimer::singleShot(0, qApp, [] {
-      auto* dialog = qobject_cast<QFileDialog*>(QApplication::activeModalWidget());
-      if (dialog != nullptr) dialog->reject();
-    });
-    asked->button(QMessageBox::Cancel)->click();
+    when_asked<QFileDialog>([](QFileDialog& dialog) { dialog.reject(); });
+    box.button(QMessageBox::Cancel)->click();
   });
   QTest::mouseClick(&child<QPushButton>("export_timeline"), Qt::LeftButton);
   EXPECT_TRUE(is_asked);

@@ -10,9 +10,12 @@
 #include <QMimeData>
 #include <QTest>
 #include <QTimer>
+#include <chrono>
 #include <filesystem>
+#include <functional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "gui/main_window.h"
 #include "gui/pages/json_editor.h"
@@ -68,13 +71,25 @@ class Window : public testing::Test {
   MainWindow window_;
 };
 
+// Answers the next modal window of this kind once it is shown, however long the program takes.
+template <typename Dialog>
+void when_asked(std::function<void(Dialog&)> answer) {
+  auto* timer = new QTimer(qApp);
+  QObject::connect(timer, &QTimer::timeout, timer, [timer, answer = std::move(answer)] {
+    auto* dialog = qobject_cast<Dialog*>(QApplication::activeModalWidget());
+    if (dialog == nullptr) return;
+    timer->stop();
+    timer->deleteLater();
+    answer(*dialog);
+  });
+  timer->start(std::chrono::milliseconds(1));
+}
+
 // Makes the next file dialog, which the caller is about to open, answer with this file.
 inline void answer_file_dialog(const std::filesystem::path& file) {
-  QTimer::singleShot(0, qApp, [file] {
-    auto* dialog = qobject_cast<QFileDialog*>(QApplication::activeModalWidget());
-    ASSERT_NE(dialog, nullptr);
-    dialog->selectFile(path_text(file));
-    static_cast<QDialog*>(dialog)->accept();
+  when_asked<QFileDialog>([file](QFileDialog& dialog) {
+    dialog.selectFile(path_text(file));
+    static_cast<QDialog&>(dialog).accept();
   });
 }
 

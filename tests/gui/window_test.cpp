@@ -133,11 +133,9 @@ TEST_F(Window, WhatAnotherProgramWroteIsNotReplacedUnasked) {
   window_.document().set_text(std::string(kSmall) + "\n");
   const auto file = written("case.json", "{}");
   QString asked;
-  QTimer::singleShot(0, [&] {
-    auto* box = qobject_cast<QMessageBox*>(QApplication::activeModalWidget());
-    if (box == nullptr) return;
-    asked = box->text();
-    box->button(QMessageBox::Cancel)->click();
+  when_asked<QMessageBox>([&](QMessageBox& box) {
+    asked = box.text();
+    box.button(QMessageBox::Cancel)->click();
   });
   QTest::keyClick(&window_, Qt::Key_S, Qt::ControlModifier);
   EXPECT_TRUE(asked.contains(QStringLiteral("another program"))) << asked.toStdString();
@@ -398,11 +396,9 @@ TEST_F(Window, ADroppedTraceOrMeasuredRunIsShownOnItsPage) {
 TEST_F(Window, UnsavedWorkIsAskedForBeforeItCloses) {
   window_.document().set_text(std::string(kSmall) + "\n");
   QString asked;
-  QTimer::singleShot(0, [&] {
-    auto* box = qobject_cast<QMessageBox*>(QApplication::activeModalWidget());
-    if (box == nullptr) return;
-    asked = box->text();
-    box->button(QMessageBox::Cancel)->click();
+  when_asked<QMessageBox>([&](QMessageBox& box) {
+    asked = box.text();
+    box.button(QMessageBox::Cancel)->click();
   });
   EXPECT_FALSE(window_.close());
   EXPECT_TRUE(asked.contains(QStringLiteral("case.json")));
