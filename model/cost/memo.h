@@ -19,9 +19,10 @@ class Memo {
   // allocate all takes as long as to price hundreds of plans.
   explicit Memo(std::size_t places)
       : places_(places), entries_(std::make_unique<std::atomic<const Entry*>[]>(places)) {}
+  // Walks the entries, not the places: a memo of few plans has thousands of empty ones.
   ~Memo() {
-    for (std::size_t place = 0; place < places_; ++place) {
-      const std::unique_ptr<const Entry> owned(entries_[place].load());
+    for (const Entry* entry = newest_.load(); entry != nullptr;) {
+      const std::unique_ptr<const Entry> owned(std::exchange(entry, entry->older));
     }
   }
   Memo(const Memo&) = delete;
@@ -35,7 +36,7 @@ class Memo {
       const Entry* entry = entries_[place].load(std::memory_order_acquire);
       if (entry == nullptr) {
         const Value made = make();
-        keep(place, {key, made});
+        keep(place, {key, made, nullptr});
         return made;
       }
       if (entry->key == key) return entry->value;
@@ -48,15 +49,21 @@ class Memo {
   struct Entry {
     Key key;
     Value value;
+    const Entry* older;  // the one kept before it
   };
   // Does nothing if another thread has filled the place meanwhile.
   void keep(std::size_t place, Entry filled) const {
-    auto entry = std::make_unique<const Entry>(std::move(filled));
+    auto entry = std::make_unique<Entry>(std::move(filled));
     const Entry* empty = nullptr;
-    if (entries_[place].compare_exchange_strong(empty, entry.get())) (void)entry.release();
+    if (!entries_[place].compare_exchange_strong(empty, entry.get())) return;
+    Entry* const kept = entry.release();
+    kept->older = newest_.load();
+    while (!newest_.compare_exchange_weak(kept->older, kept)) {
+    }
   }
   std::size_t places_;
   std::unique_ptr<std::atomic<const Entry*>[]> entries_;
+  mutable std::atomic<const Entry*> newest_ = nullptr;
 };
 
 // Hash of a memo's key, mixed part by part.
