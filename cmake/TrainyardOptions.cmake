@@ -50,4 +50,10 @@ if(TRAINYARD_SANITIZE)
     # Instrumented code leads g++ to see uninitialised values in Boost that are none; the release build keeps both warnings.
     -Wno-uninitialized -Wno-maybe-uninitialized)
   target_link_options(trainyard_options INTERFACE -fsanitize=${TRAINYARD_SANITIZE})
+
+  # A call that checks an access is compiled in a fifth less time than the check itself, which is faster when it runs.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND TRAINYARD_SANITIZE MATCHES "address")
+    target_compile_options(trainyard_options INTERFACE --param=asan-instrumentation-with-call-threshold=0)
+    target_compile_options(trainyard_computes INTERFACE --param=asan-instrumentation-with-call-threshold=7000)  # the default
+  endif()
 endif()
