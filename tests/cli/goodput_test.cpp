@@ -46,6 +46,7 @@ TEST(GoodputCommand, GivesPartsThatSumToTheRunAndTheSameAnswerTwice) {
 // 32 devices on 2 + 2 nodes. Each fails once in 64 days, so one of them fails every second day.
 TEST(GoodputCommand, AnswersForGroupsOfUnlikeNodes) {
   const auto file = unlike_groups(2, R"(, "run": { "duration": "60 days", "runs": 20 },
+    "planner": { "tensor_parallel": 4, "micro_batch": 1 },
     "reliability": { "device_mtbf": "64 days", "elastic": "replan", "spares": 0 })");
   const Ran ran = run_trainyard(goodput(file, "--format json"));
   ASSERT_EQ(ran.status, 0) << ran.err;

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/program.h"
@@ -178,19 +177,16 @@ TEST(PlanOfGroups, ListsTheFrontOfTwoObjectives) {
 }
 
 TEST(PlanOfGroups, IsRobust) {
-  const auto stragglers = [](const char* speed) {
-    return quoted(unlike_groups(
-        2, fmt::format(R"(, "planner": {{ "tensor_parallel": [2, 4], "schedule": "1f1b" }},
-                            "reliability": {{ "stragglers": {{ "mtbf": "30 days", "speed": {},
-                                                             "detection": "1 days" }} }})",
-                       speed)));
-  };
-  const Ran ran = run_trainyard("plan --robust " + stragglers("0.5"));
+  const std::string file = quoted(unlike_groups(
+      2, R"(, "planner": { "tensor_parallel": 4, "micro_batch": 1, "schedule": "1f1b" },
+              "reliability": { "stragglers": { "mtbf": "30 days", "speed": 0.5,
+                                               "detection": "1 days" } })"));
+  const Ran ran = run_trainyard("plan --robust " + file);
   EXPECT_EQ(ran.status, 0) << ran.err;
   EXPECT_NE(ran.out.find("at the high end of their intervals"), std::string::npos) << ran.out;
   EXPECT_NE(ran.out.find("  step  robust  devices"), std::string::npos) << ran.out;
   const PrintedJson json =
-      PrintedJson::parse(run_trainyard("plan --robust --format json " + stragglers("0.5")).out);
+      PrintedJson::parse(run_trainyard("plan --robust --format json " + file).out);
   for (const PrintedJson& plan : json.at("plans")) {
     EXPECT_GT(plan.at("step_time_high_s"), plan.at("step_time_s"));
     EXPECT_LT(plan.at("step_time_low_s"), plan.at("step_time_s"));
@@ -274,7 +270,8 @@ TEST(PlanOfGroups, ShowsEachWayOutOnce) {
 
 // Two thirds of Llama-3.1-70B's step here are GEMM, so a faster device gains most.
 TEST(PlanOfGroups, SaysWhatResourcesAndRulesOfThumbAreWorth) {
-  const std::string file = quoted(unlike_groups(2));
+  const std::string file =
+      quoted(unlike_groups(2, R"(, "planner": { "micro_batch": 1, "schedule": "1f1b" })"));
   const PrintedJson json = PrintedJson::parse(run_trainyard("plan --format json " + file).out);
   const PrintedJson& values = json.at("marginal_values");
   ASSERT_GE(values.size(), 4u);
@@ -327,7 +324,8 @@ TEST(PlanOfGroups, NamesTheGroupWhosePriceIsNotKnown) {
 // 16 A100 at 1 USD an hour and 16 H100 at 100: only a plan that leaves out the expensive group is
 // best.
 TEST(PlanOfGroups, OrdersByTheObjective) {
-  const std::string file = quoted(unlike_groups(2, R"(, "price": ["1 USD/h", "100 USD/h"])"));
+  const std::string file = quoted(unlike_groups(2, R"(, "price": ["1 USD/h", "100 USD/h"],
+                                       "planner": { "tensor_parallel": 4, "micro_batch": 1 })"));
   const Ran printed = run_trainyard("plan --format json --objective cost " + file);
   ASSERT_EQ(printed.status, 0) << printed.err;
   const PrintedJson json = PrintedJson::parse(printed.out);
@@ -483,9 +481,11 @@ TEST(PlanOfGroups, SaysWhichDevicesCannotComputeInThePrecision) {
 }
 
 TEST(PlanOfGroups, ShowsAsManyPlansAsAskedFor) {
-  const std::string file =
-      TRAINYARD_SOURCE "/scenarios/cases/llama-3.1-70b-64-a100-and-64-h100.json";
-  const Ran ran = run_trainyard("plan --format json --top 2 '" + file + "'");
+  PrintedJson scenario = PrintedJson::parse(
+      read_text(TRAINYARD_SOURCE "/scenarios/cases/llama-3.1-70b-64-a100-and-64-h100.json"));
+  scenario["planner"]["micro_batch"] = 1;
+  const auto file = write_scratch("unnamed.json", scenario.dump());
+  const Ran ran = run_trainyard("plan --format json --top 2 " + quoted(file));
   ASSERT_EQ(ran.status, 0) << ran.err;
   const PrintedJson json = PrintedJson::parse(ran.out);
   EXPECT_EQ(json.at("plans").size(), 2u);
@@ -499,8 +499,6 @@ TEST(PlanOfGroups, ShowsAsManyPlansAsAskedFor) {
   EXPECT_EQ(search.at("not_varied").at("replicas").at("expert_parallel"), "1");
   // The scenario names no ZeRO stage, which must equal naming all of them (an audit once found 41.0
   // and 43.6 s where the named stages 0 to 3 gave 40.1 and 40.6 s).
-  std::ifstream stream(file);
-  PrintedJson scenario = PrintedJson::parse(stream);
   scenario["planner"]["zero_stage"] = {0, 1, 2, 3};
   const std::filesystem::path named = write_scratch("named.json", scenario.dump());
   const Ran all = run_trainyard("plan --format json --top 2 " + quoted(named));

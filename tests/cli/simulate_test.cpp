@@ -62,8 +62,8 @@ TEST(SimulateCommand, TakesTheSameTimeFoldedAndNot) {
 // Every rank has its slices, and every message has one that sends it and one that receives it.
 TEST(SimulateCommand, WritesATraceOfEveryRank) {
   const auto file = scratch_folder() / "trace.json";
-  const Ran ran =
-      run_trainyard(simulate(two_stages(), "--fold off --trace '" + file.string() + "'"));
+  const Ran ran = run_trainyard(
+      simulate(two_stages(R"(, "micro_batch": 2)"), "--fold off --trace '" + file.string() + "'"));
   ASSERT_EQ(ran.status, 0) << ran.err;
   const PrintedJson trace = PrintedJson::parse(read_text(file));
   std::map<int, int> slices;

@@ -22,7 +22,7 @@ namespace trainyard {
 namespace fs = std::filesystem;
 
 // As many lives a point as take tens of milliseconds: fewer where the program is instrumented.
-constexpr int kRuns = kSanitized ? 3 : 12;
+constexpr int kRuns = kSanitized ? 1 : 12;
 
 fs::path slow_sweep(int times) {
   return write_scratch("slow.json", R"({ "trainyard": "sweep/1", "evaluate": "goodput",

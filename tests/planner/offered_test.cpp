@@ -16,10 +16,12 @@ SearchResult found(const Job& job, const SearchOptions& options) {
   return search(prepared, options, analytic_evaluator(prepared));
 }
 
-// Whether some plan of the space satisfies `has`.
+// Whether some plan of the space satisfies `has`, among those of one sequence a micro-batch, for
+// none of the rules here depends on their number.
 template <typename Has>
 bool any_plan(const Job& job, SearchOptions options, const Has& has) {
   options.top = 2000;
+  options.space.micro_batch = {1};
   const SearchResult result = found(job, options);
   return std::ranges::any_of(result.plans, [&](const Candidate& one) { return has(one.plan); });
 }

@@ -18,6 +18,7 @@
 #include "planner/search/node.h"
 #include "tests/planner/jobs.h"
 #include "tests/planner/random_jobs.h"
+#include "tests/support/random_cases.h"
 
 namespace trainyard {
 namespace {
@@ -115,10 +116,11 @@ TEST(NodeBounds, AreNeverAboveAPlanThatFits) {
   for (int i = 0; i < 48; ++i) {
     const PreparedJob job = prepare(on_narrow_leaves(with_overlap(jobs.next(), i % 16), i / 8));
     const Enumeration space = enumerate(job, whole);
+    const Estimator estimator(job);
     Estimate priced;
     each_node(job, space, [&](const VisitedNode& node) {
       each_plan(job.job, space, node, [&](const Plan& plan) {
-        estimate(job, plan, priced);
+        estimator.estimate(plan, priced);
         if (!priced.feasible) return;
         ++plans;
         close += node.bound.step > 0.9 * priced.step_time && plan.pipeline_parallel > 1 ? 1 : 0;
@@ -187,15 +189,16 @@ TEST(StageBounds, AreNeverAboveAPlanWhateverLiesOnTheHosts) {
   RandomJobs jobs(9);
   const SearchSpace every = every_offload();
   int plans = 0, close = 0;
-  for (int i = 0; i < 24; ++i) {
+  for (int i = 0; i < random_cases(24); ++i) {
     const PreparedJob job = prepare(with_hosts(jobs.next(), i));
     const ParameterShares shares = parameter_shares(job);
     const Enumeration space = enumerate(job, every);
+    const Estimator estimator(job);
     Estimate priced;
     each_node(job, space, [&](const VisitedNode& node) {
       each_plan(job.job, space, node, [&](const Plan& plan) {
         if (++plans % 7 != 0) return;
-        estimate(job, plan, priced);
+        estimator.estimate(plan, priced);
         const PlanBound bound = bound_by_stages(job, shares, plan);
         close += bound.step > 0.99 * priced.step_time ? 1 : 0;
         ASSERT_LE(bound.step, priced.step_time) << described(i, plan);
@@ -208,8 +211,8 @@ TEST(StageBounds, AreNeverAboveAPlanWhateverLiesOnTheHosts) {
     });
     if (testing::Test::HasFatalFailure()) return;
   }
-  EXPECT_GT(plans, 20000);
-  EXPECT_GT(close, 1000);
+  EXPECT_GT(plans, random_cases(20000));
+  EXPECT_GT(close, random_cases(1000));
 }
 
 // Networks at full speed, a tenth and a hundredth of it, where passes count for little; with and
@@ -262,7 +265,7 @@ TEST(TrafficFloors, AreNeverAboveAPlanWhereverItsRanksLie) {
         for (const std::size_t placement : placements) {
           Plan plan = found;
           plan.rank_order = space.placements[placement].rank_order;
-          estimate(job, plan, priced);
+          estimator.estimate(plan, priced);
           close += floor > 0.9 * priced.step_time ? 1 : 0;
           ASSERT_LE(floor, priced.step_time) << described(i, plan) << " " << plan.rank_order;
         }
@@ -285,14 +288,15 @@ TEST(Offload, NeverMakesAPlanFaster) {
   for (int i = 0; i < 24; ++i) {
     const PreparedJob job = prepare(with_hosts(jobs.next(), i));
     const Enumeration space = enumerate(job, every);
+    const Estimator estimator(job);
     Estimate priced, on_device;
     each_node(job, space, [&](const VisitedNode& node) {
       each_plan(job.job, space, node, [&](const Plan& plan) {
         if (plan.offload == Offload{} || plan.zero_stage >= 2 || ++plans % 7 != 0) return;
-        estimate(job, plan, priced);
+        estimator.estimate(plan, priced);
         Plan same = plan;
         same.offload = {};
-        estimate(job, same, on_device);
+        estimator.estimate(same, on_device);
         slower += priced.step_time > 1.01 * on_device.step_time ? 1 : 0;
         ASSERT_GE(priced.step_time, on_device.step_time * (1 - 1e-5)) << described(i, plan);
       });

@@ -8,6 +8,7 @@
 #include "planner/heterogeneous/pipeline.h"
 #include "planner/heterogeneous/replicas.h"
 #include "tests/planner/jobs.h"
+#include "tests/support/random_cases.h"
 
 namespace trainyard {
 namespace {
@@ -170,6 +171,7 @@ TEST(UnlikeGroups, DoNotDependOnTheOrderInWhichTheyAreWritten) {
   const GroupedPlans first = plan_groups(groups_of(slowness));
   ASSERT_TRUE(first.pipeline && first.replicas);
   while (std::next_permutation(slowness.begin(), slowness.end())) {
+    if (!is_next_tried()) continue;
     const GroupedPlans found = plan_groups(groups_of(slowness));
     EXPECT_NEAR(found.pipeline->step_time / first.pipeline->step_time, 1, 1e-9);
     EXPECT_NEAR(found.replicas->step_time / first.replicas->step_time, 1, 1e-9);
@@ -253,7 +255,7 @@ TEST(UnlikeGroups, RepeatAsFewLayersOfReplicasAsFit) {
   const auto most = plan_groups(roomy, any).replicas;
   ASSERT_TRUE(most);
   int some_layers = 0;
-  for (int percent = 40; percent < 100; percent += 4) {
+  for (int percent = 40; percent < 100; percent += kSanitized ? 12 : 4) {
     GroupedJob job = roomy;
     job.cluster.groups[1].device.memory = most->shares[1].peak_memory * (percent / 100.0);
     const auto found = plan_groups(job, any).replicas;

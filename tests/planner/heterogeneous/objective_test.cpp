@@ -58,10 +58,16 @@ double by_hand(const GroupedJob& job, Objective objective, const GroupedPlan& pl
 constexpr Objective kByHand[] = {Objective::step_time, Objective::cost, Objective::energy,
                                  Objective::memory};
 
+GroupSearchOptions options_for(Objective objective) {
+  GroupSearchOptions options{.objective = objective};
+  options.space.micro_batch = {1};
+  return options;
+}
+
 TEST(UnlikeObjective, IsTheBillOfTheGroupsAtWork) {
   const GroupedJob job = priced_groups({1, 1.5, 2});
   for (const Objective objective : kByHand) {
-    const GroupedPlans found = plan_groups(job, {.objective = objective});
+    const GroupedPlans found = plan_groups(job, options_for(objective));
     const std::vector<GroupedPlan> plans = in_order(found);
     ASSERT_EQ(plans.size(), 7u);  // both pipelines, replicas, together, each alone
     double last = 0;
@@ -82,7 +88,7 @@ TEST(UnlikeObjective, IsWhatEveryWayIsFoundFor) {
   const GroupedJob job = priced_groups({1, 1.5, 2});
   std::vector<GroupedPlans> of_objective;
   for (const Objective objective : kByHand) {
-    of_objective.push_back(plan_groups(job, {.objective = objective}));
+    of_objective.push_back(plan_groups(job, options_for(objective)));
   }
   for (std::size_t i = 0; i < of_objective.size(); ++i) {
     const GroupedPlans& found = of_objective[i];

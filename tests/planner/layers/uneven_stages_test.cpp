@@ -127,7 +127,8 @@ TEST(UnevenStages, AreNoSlowerThanARandomWalkFinds) {
     job.cluster.device.memory = 1.0_GiB * static_cast<double>(6 + random() % 18);
     const PreparedJob prepared = prepare(std::move(job));
     Walk walk(prepared, random);
-    const Seconds walked = std::min(walk.best_of("1f1b", 1, 2000), walk.best_of("zb-v", 2, 2000));
+    const int steps = random_cases(2000);
+    const Seconds walked = std::min(walk.best_of("1f1b", 1, steps), walk.best_of("zb-v", 2, steps));
     if (walked > Seconds(1e299)) continue;
     ++compared;
     EXPECT_LE(best_listed(prepared) / walked - 1, 0.01) << i;

@@ -5,6 +5,7 @@
 #include "simulator/life/campaign.h"
 #include "simulator/life/tuning.h"
 #include "tests/simulator/life/example_run.h"
+#include "tests/support/random_cases.h"
 
 namespace trainyard {
 namespace {
@@ -32,7 +33,7 @@ class WallTimes : public ::testing::TestWithParam<Case> {};
 TEST_P(WallTimes, AreDalysToOnePercent) {
   const auto [interval, checkpoint] = GetParam();
   const Campaign campaign =
-      summary_of(live_many(exponential_run(interval, checkpoint), {.runs = 200}));
+      summary_of(live_many(exponential_run(interval, checkpoint), {.runs = random_cases(200)}));
   const Seconds expected = 60 * kDay /
                            goodput({.interval = Seconds(interval),
                                     .checkpoint = Seconds(checkpoint),
@@ -48,7 +49,7 @@ INSTANTIATE_TEST_SUITE_P(Intervals, WallTimes,
 // The search's grid has steps of 2^(1/4); between two steps the goodput is flat.
 TEST(TheBestInterval, LiesAtDalysWhenFoundBySimulation) {
   const BestInterval best =
-      best_interval(exponential_run(1600, 60), Seconds(1600), {.runs = 100}).value();
+      best_interval(exponential_run(1600, 60), Seconds(1600), {.runs = random_cases(100)}).value();
   EXPECT_NEAR(best.interval.value() / 1116.3, 1, 0.3);
   const double at_dalys = goodput({Seconds(1116.3), Seconds(60), kRestart, kLlamaMtbf});
   EXPECT_NEAR(best.goodput / at_dalys, 1, 0.01);
@@ -58,7 +59,8 @@ TEST(TheBestInterval, LiesAtDalysWhenFoundBySimulation) {
 // interval is 13 times as long.
 TEST(TheBestInterval, IsFoundFarFromWhereTheSearchBegins) {
   for (const double around : {1116.3 / 16, 1116.3 * 16}) {
-    const auto best = best_interval(exponential_run(4 * 3600, 60), Seconds(around), {.runs = 40});
+    const auto best =
+        best_interval(exponential_run(4 * 3600, 60), Seconds(around), {.runs = random_cases(40)});
     EXPECT_NEAR(best.value().interval.value() / 1116.3, 1, 0.3) << around;
     EXPECT_LT(best->goodput_of_taken, best->goodput) << around;
   }
@@ -101,7 +103,7 @@ TEST(AsynchronousCheckpoints, LoseWhatIsTrainedDuringTheirWriting) {
   LifeSettings settings = exponential_run(300, 30);
   settings.mode = CheckpointMode::asynchronous;
   settings.copy = Seconds(1);
-  const Campaign campaign = summary_of(live_many(settings, {.runs = 200}));
+  const Campaign campaign = summary_of(live_many(settings, {.runs = random_cases(200)}));
   const double expected = goodput({Seconds(300), Seconds(1), kRestart + Seconds(30), kLlamaMtbf});
   EXPECT_NEAR(campaign.goodput.mean / expected, 1, 0.01);
 }
