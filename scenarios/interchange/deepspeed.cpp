@@ -90,7 +90,7 @@ constexpr auto kOwnKeys = std::to_array<const char*>(
      "sequence_parallel_size", "compression_training"});
 
 // Refuses keys that change time or memory, unless they are off: false, or a ratio or group of 1.
-void drop_what_is_off(Options& options) {
+void refuse_what_is_not_modelled(Options& options) {
   constexpr auto kOff = std::to_array<std::string_view>({"", "false", "1", "1.0", "null", "auto"});
   for (const std::string_view name : kChangingDeepspeedKeys) {
     const std::string text = options.text(name);
@@ -334,7 +334,7 @@ Expected<Imported> import_deepspeed(const ForeignFile& file, const ImportSetting
   read_zero(options, plan);
   read_recompute(options, plan, draft);
   read_batch(options, settings, draft);
-  drop_what_is_off(options);
+  refuse_what_is_not_modelled(options);
   if (options.error()) return tl::unexpected(*options.error());
   if (auto done = note_unread(options, kChangingDeepspeedSections, kNeutralDeepspeedKeys, draft);
       !done)
