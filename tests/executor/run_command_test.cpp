@@ -462,7 +462,7 @@ TEST(RunCommand, SaysThatTheDiskIsFullBeforeARankBegins) {
 // A limit on address space stands for a lack of memory. Sanitizers need more address space than
 // that.
 TEST(RunCommand, SaysThatTheHostHasNoMemoryLeft) {
-  if (kSanitized) GTEST_SKIP() << "under a sanitizer";
+  if (kSanitized) GTEST_SKIP() << "a sanitizer takes more address space than the limit";
   const std::string scenario = tiny_scenario("", 1, R"(, "hidden_size": 262144)");
   const std::string twice = R"("hidden_size": 16, )";
   std::string text = read_text(scenario);
