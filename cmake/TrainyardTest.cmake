@@ -21,7 +21,7 @@ function(trainyard_test name)
   # laws would lose more than that when they run.
   target_compile_options(${name} PRIVATE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O1>)
   if(test_LABEL STREQUAL "law")
-    target_link_libraries(${name} PRIVATE trainyard::computes)
+    target_link_libraries(${name} PRIVATE $<$<CONFIG:Debug>:trainyard::computes>)
   else()
     target_compile_options(${name} PRIVATE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Debug>>:-O0>)
   endif()

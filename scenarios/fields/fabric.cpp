@@ -161,16 +161,18 @@ Expected<void> read_switches(const Json& value, InterNode& inter, const Place& p
 
 // A list that is read as a whole, and not written if it is empty.
 template <typename M>
-Field<InterNode> list(std::string key, M InterNode::*member, Shape element, std::string doc) {
-  return {
-      {.key = std::move(key), .shape = {ListShape{{std::move(element)}}}, .doc = std::move(doc)},
-      [member](const Json& value, InterNode& inter, const Place&) -> Expected<void> {
-        inter.*member = value.get<M>();
-        return {};
-      },
-      [member](const InterNode& inter) -> std::optional<Json> {
-        return (inter.*member).empty() ? std::nullopt : std::optional<Json>(inter.*member);
-      }};
+Field<InterNode> list(std::string_view key, M InterNode::*member, Shape element,
+                      std::string_view doc) {
+  return {{.key = std::string(key),
+           .shape = {ListShape{{std::move(element)}}},
+           .doc = std::string(doc)},
+          [member](const Json& value, InterNode& inter, const Place&) -> Expected<void> {
+            inter.*member = value.get<M>();
+            return {};
+          },
+          [member](const InterNode& inter) -> std::optional<Json> {
+            return (inter.*member).empty() ? std::nullopt : std::optional<Json>(inter.*member);
+          }};
 }
 
 // A key, whether it is present, and the kinds of fabric for which it has a meaning.

@@ -11,9 +11,10 @@ constexpr CountShape kHeadOrNone{.least = 0, .most = 1e6};
 constexpr CountShape kMtpLayers{.least = 0, .most = 8};
 
 // A field of the latent attention, which exists as soon as one of its ranks is given.
-Field<Transformer> latent(std::string key, int LatentAttention::*member, std::string doc) {
+Field<Transformer> latent(std::string_view key, int LatentAttention::*member,
+                          std::string_view doc) {
   return Field<Transformer>{
-      {.key = std::move(key), .shape = {CountShape{}}, .doc = std::move(doc)},
+      {.key = std::string(key), .shape = {CountShape{}}, .doc = std::string(doc)},
       [member](const Json& value, Transformer& model, const Place&) -> Expected<void> {
         if (!model.latent_attention) model.latent_attention.emplace();
         (*model.latent_attention).*member = value.get<int>();

@@ -39,12 +39,13 @@ const Section<OverlapRequest>& overlap_section() {
   return section;
 }
 
-Field<Offload> offload_of(std::string key, OffloadTarget Offload::*member, std::string doc) {
+Field<Offload> offload_of(std::string_view key, OffloadTarget Offload::*member,
+                          std::string_view doc) {
   using Target = Named<OffloadTarget>;
-  return choice(std::move(key), member,
+  return choice(key, member,
                 std::array{Target{"none", OffloadTarget::none}, Target{"host", OffloadTarget::host},
                            Target{"nvme", OffloadTarget::nvme}},
-                std::move(doc));
+                doc);
 }
 
 const Section<Offload>& offload_section() {

@@ -15,13 +15,13 @@ namespace {
 
 // One dimension of the search: a value or a list of values.
 template <typename Value>
-Field<PlannerKeys> dimension(std::string key, std::vector<Value> SearchSpace::*member, Shape value,
-                             std::string doc) {
+Field<PlannerKeys> dimension(std::string_view key, std::vector<Value> SearchSpace::*member,
+                             Shape value, std::string_view doc) {
   Shape list{ListShape{{value}}};
   return Field<PlannerKeys>{
-      {.key = std::move(key),
+      {.key = std::string(key),
        .shape = {AnyShape{{std::move(value), std::move(list)}}},
-       .doc = std::move(doc)},
+       .doc = std::string(doc)},
       [member](const Json& read, PlannerKeys& keys, const Place&) -> Expected<void> {
         if (!read.is_array()) {
           (keys.*member).push_back(read.get<Value>());
@@ -41,7 +41,8 @@ const FieldSpec& key_of_plan(const char* key) {
 }
 
 template <typename Value>
-Field<PlannerKeys> dimension_like_plan(const char* key, std::vector<Value> SearchSpace::*member) {
+Field<PlannerKeys> dimension_like_plan(std::string_view key,
+                                       std::vector<Value> SearchSpace::*member) {
   const FieldSpec& of_plan = key_of_plan(key);
   return dimension(key, member, of_plan.shape, of_plan.doc).absent("every legal value");
 }
@@ -107,7 +108,7 @@ std::optional<Json> write_numbers(const Numbers& numbers) {
 }
 
 // A dimension that is a number, or one of some names: a value, a list of values or bounds.
-Field<PlannerKeys> dimension_like_plan(const char* key, Numbers SearchSpace::*member,
+Field<PlannerKeys> dimension_like_plan(std::string_view key, Numbers SearchSpace::*member,
                                        const std::vector<std::string>& names = {}) {
   const FieldSpec& of_plan = key_of_plan(key);
   const int least = std::string_view(key) == "zero_stage" ? 0 : 1;
@@ -117,7 +118,7 @@ Field<PlannerKeys> dimension_like_plan(const char* key, Numbers SearchSpace::*me
   any.alternatives.push_back({ListShape{{names.empty() ? of_plan.shape : Shape{one}}}});
   any.alternatives.push_back({ObjectShape{&spec_of<bounds_section>, {}}});
   return Field<PlannerKeys>{
-      {.key = key, .shape = {std::move(any)}, .doc = of_plan.doc},
+      {.key = std::string(key), .shape = {std::move(any)}, .doc = of_plan.doc},
       [member, least](const Json& value, PlannerKeys& keys, const Place& place) {
         return read_numbers(value, least, keys.*member, place);
       },
@@ -232,13 +233,13 @@ Expected<void> add_range(const Json& value, std::vector<std::int64_t>& sizes, co
 }
 
 // Each size is one row, so repeated sizes count once.
-Field<PlannerKeys> sizes(const char* key, std::vector<std::int64_t> CapacitySpace::*member,
-                         CountShape size, std::string doc) {
+Field<PlannerKeys> sizes(std::string_view key, std::vector<std::int64_t> CapacitySpace::*member,
+                         CountShape size, std::string_view doc) {
   return Field<PlannerKeys>{
-      {.key = key,
+      {.key = std::string(key),
        .shape = {AnyShape{
            {Shape{ListShape{{Shape{size}}}}, Shape{ObjectShape{&spec_of<range_section>, {}}}}}},
-       .doc = std::move(doc)},
+       .doc = std::string(doc)},
       [member](const Json& value, PlannerKeys& keys, const Place& place) -> Expected<void> {
         if (value.is_object()) return add_range(value, keys.*member, place);
         for (const Json& entry : value) {

@@ -139,12 +139,12 @@ Expected<void> check_written(const Section<S>& section, const std::string& text,
 
 // A field that holds an object of `section` or refers to a document of that kind.
 template <auto section, typename T, typename S>
-Field<T> reference(std::string key, S T::*member, std::string doc) {
+Field<T> reference(std::string_view key, S T::*member, std::string_view doc) {
   const SectionSpec& spec = section().spec();
-  return {{.key = std::move(key),
+  return {{.key = std::string(key),
            .shape = {AnyShape{
                {Shape{ReferenceShape{spec.name}}, Shape{ObjectShape{&spec_of<section>, {}}}}}},
-           .doc = std::move(doc)},
+           .doc = std::string(doc)},
           [member](const Json& value, T& owner, const Place& place) {
             return read_reference(section(), value, owner.*member, place);
           },

@@ -14,8 +14,8 @@ const Section<ResidualGrid>& residual_section();
 
 // `axes`: what the coordinates mean, in words.
 template <typename T>
-Field<T> residual(std::string key, ResidualGrid T::*member, const std::string& axes) {
-  return {{.key = std::move(key),
+Field<T> residual(std::string_view key, ResidualGrid T::*member, const std::string& axes) {
+  return {{.key = std::string(key),
            .shape = {ObjectShape{&spec_of<residual_section>, {}}},
            .doc = "correction of the fitted formula, over " + axes,
            .absent = "the formula alone"},

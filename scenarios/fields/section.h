@@ -29,8 +29,8 @@ struct Field {
     return std::move(*this);
   }
   // What absence of the key means, where no constant default says it.
-  Field absent(std::string meaning) && {
-    spec.absent = std::move(meaning);
+  Field absent(std::string_view meaning) && {
+    spec.absent = meaning;
     return std::move(*this);
   }
 };
@@ -47,9 +47,10 @@ class Section {
     std::string tag;  // SectionSpec::tag
   };
 
-  Section(std::string name, std::string doc, std::vector<Field<T>> fields, Rules rules = {})
+  Section(std::string_view name, std::string_view doc, std::vector<Field<T>> fields,
+          Rules rules = {})
       : fields_(std::move(fields)), finish_(std::move(rules.finish)) {
-    spec_ = {std::move(name), std::move(doc), {}, std::move(rules.tag)};
+    spec_ = {std::string(name), std::string(doc), {}, std::move(rules.tag)};
     for (Field<T>& field : fields_) {
       if (!field.spec.required) field.spec.default_value = field.write(T{});
       spec_.fields.push_back(field.spec);
@@ -133,8 +134,9 @@ constexpr Dimension dimension_of<DollarsPerSecond>() {
 // A field whose value converts directly: `from` a checked Json, and `to` a Json (none: the key is
 // absent).
 template <typename T, typename M, typename From, typename To>
-Field<T> scalar(std::string key, M T::*member, Shape shape, std::string doc, From from, To to) {
-  return {{.key = std::move(key), .shape = std::move(shape), .doc = std::move(doc)},
+Field<T> scalar(std::string_view key, M T::*member, Shape shape, std::string_view doc, From from,
+                To to) {
+  return {{.key = std::string(key), .shape = std::move(shape), .doc = std::string(doc)},
           [member, from](const Json& value, T& owner, const Place&) -> Expected<void> {
             owner.*member = from(value);
             return {};
@@ -150,12 +152,13 @@ Field<T> scalar(std::string key, M T::*member, Shape shape, std::string doc, Fro
 enum class Zero { refused, allowed };
 
 template <typename T, typename M>
-Field<T> quantity(std::string key, M T::*member, std::string doc, Zero zero = Zero::refused) {
+Field<T> quantity(std::string_view key, M T::*member, std::string_view doc,
+                  Zero zero = Zero::refused) {
   using Q = detail::PlainOf<M>;
   constexpr Dimension kDimension = detail::dimension_of<Q>();
   const bool zero_allowed = zero == Zero::allowed;
   return detail::scalar(
-      std::move(key), member, {QuantityShape{kDimension, zero_allowed}}, std::move(doc),
+      key, member, {QuantityShape{kDimension, zero_allowed}}, doc,
       [zero_allowed](const Json& value) {
         return Q(parse_quantity(value.get<std::string>(), kDimension, zero_allowed).value());
       },
@@ -166,10 +169,10 @@ Field<T> quantity(std::string key, M T::*member, std::string doc, Zero zero = Ze
 }
 
 template <typename T, typename M>
-Field<T> count(std::string key, M T::*member, std::string doc, CountShape range = {}) {
+Field<T> count(std::string_view key, M T::*member, std::string_view doc, CountShape range = {}) {
   using N = detail::PlainOf<M>;
   return detail::scalar(
-      std::move(key), member, {range}, std::move(doc),
+      key, member, {range}, doc,
       [](const Json& value) { return static_cast<N>(value.get<double>()); },
       [range](N value) -> std::optional<Json> {
         if (static_cast<double>(value) < range.least) return std::nullopt;  // 0: absent
@@ -178,10 +181,9 @@ Field<T> count(std::string key, M T::*member, std::string doc, CountShape range 
 }
 
 template <typename T, typename M>
-Field<T> number(std::string key, M T::*member, std::string doc, NumberShape range) {
+Field<T> number(std::string_view key, M T::*member, std::string_view doc, NumberShape range) {
   return detail::scalar(
-      std::move(key), member, {range}, std::move(doc),
-      [](const Json& value) { return value.get<double>(); },
+      key, member, {range}, doc, [](const Json& value) { return value.get<double>(); },
       [range](double value) -> std::optional<Json> {
         const bool said = range.least_allowed ? value >= range.least : value > range.least;
         return said ? std::optional<Json>(value) : std::nullopt;
@@ -189,19 +191,18 @@ Field<T> number(std::string key, M T::*member, std::string doc, NumberShape rang
 }
 
 template <typename T, typename M>
-Field<T> flag(std::string key, M T::*member, std::string doc) {
+Field<T> flag(std::string_view key, M T::*member, std::string_view doc) {
   return detail::scalar(
-      std::move(key), member, {FlagShape{}}, std::move(doc),
-      [](const Json& value) { return value.get<bool>(); },
+      key, member, {FlagShape{}}, doc, [](const Json& value) { return value.get<bool>(); },
       [](bool value) -> std::optional<Json> { return value; });
 }
 
 // Text, or the name of one of many things.
 template <typename T>
-Field<T> text(std::string key, std::string T::*member, std::string doc,
+Field<T> text(std::string_view key, std::string T::*member, std::string_view doc,
               Shape shape = {TextShape{}}) {
   return detail::scalar(
-      std::move(key), member, std::move(shape), std::move(doc),
+      key, member, std::move(shape), doc,
       [](const Json& value) { return value.get<std::string>(); },
       [](const std::string& value) -> std::optional<Json> {
         return value.empty() ? std::nullopt : std::optional<Json>(value);
@@ -223,12 +224,12 @@ constexpr std::array<Named<E>, N> named(const std::array<std::string_view, N>& n
 }
 
 template <typename T, typename E, std::size_t N>
-Field<T> choice(std::string key, E T::*member,
-                const std::array<Named<detail::PlainOf<E>>, N>& names, std::string doc) {
+Field<T> choice(std::string_view key, E T::*member,
+                const std::array<Named<detail::PlainOf<E>>, N>& names, std::string_view doc) {
   ChoiceShape shape;
   for (const auto& named : names) shape.names.emplace_back(named.name);
   return detail::scalar(
-      std::move(key), member, {shape}, std::move(doc),
+      key, member, {shape}, doc,
       [names](const Json& value) {
         const auto& name = value.get_ref<const std::string&>();
         return std::ranges::find(names, name, &Named<detail::PlainOf<E>>::name)->value;
@@ -248,27 +249,28 @@ const SectionSpec& spec_of() {
 
 // A field that is an object of another section. The member may be optional.
 template <auto section, typename T, typename M>
-Field<T> object(std::string key, M T::*member, std::string doc) {
-  return {
-      {.key = std::move(key), .shape = {ObjectShape{&spec_of<section>, {}}}, .doc = std::move(doc)},
-      [member](const Json& value, T& owner, const Place& place) -> Expected<void> {
-        detail::PlainOf<M> part;
-        auto done = section().read(value, part, place);
-        owner.*member = std::move(part);
-        return done;
-      },
-      [member](const T& owner) -> std::optional<Json> {
-        const auto* plain = detail::Plain<M>::of(owner.*member);
-        if (plain == nullptr) return std::nullopt;
-        Json written = section().write(*plain);
-        return written.empty() ? std::nullopt : std::optional<Json>(std::move(written));
-      }};
+Field<T> object(std::string_view key, M T::*member, std::string_view doc) {
+  return {{.key = std::string(key),
+           .shape = {ObjectShape{&spec_of<section>, {}}},
+           .doc = std::string(doc)},
+          [member](const Json& value, T& owner, const Place& place) -> Expected<void> {
+            detail::PlainOf<M> part;
+            auto done = section().read(value, part, place);
+            owner.*member = std::move(part);
+            return done;
+          },
+          [member](const T& owner) -> std::optional<Json> {
+            const auto* plain = detail::Plain<M>::of(owner.*member);
+            if (plain == nullptr) return std::nullopt;
+            Json written = section().write(*plain);
+            return written.empty() ? std::nullopt : std::optional<Json>(std::move(written));
+          }};
 }
 
 // A key that is checked but not kept: a remark for readers of the document.
 template <typename T>
-Field<T> remark(std::string key, std::string doc, Shape shape = {TextShape{}}) {
-  return Field<T>{{.key = std::move(key), .shape = std::move(shape), .doc = std::move(doc)},
+Field<T> remark(std::string_view key, std::string_view doc, Shape shape = {TextShape{}}) {
+  return Field<T>{{.key = std::string(key), .shape = std::move(shape), .doc = std::string(doc)},
                   [](const Json&, T&, const Place&) -> Expected<void> { return {}; },
                   [](const T&) { return std::nullopt; }};
 }
@@ -288,10 +290,10 @@ Field<T> sources() {
 
 // A list whose entries are objects of another section.
 template <auto section, typename T, typename Entry>
-Field<T> objects(std::string key, std::vector<Entry> T::*member, std::string doc) {
-  return {{.key = std::move(key),
+Field<T> objects(std::string_view key, std::vector<Entry> T::*member, std::string_view doc) {
+  return {{.key = std::string(key),
            .shape = {ListShape{{Shape{ObjectShape{&spec_of<section>, {}}}}}},
-           .doc = std::move(doc)},
+           .doc = std::string(doc)},
           [member](const Json& value, T& owner, const Place& place) -> Expected<void> {
             for (std::size_t i = 0; i < value.size(); ++i) {
               auto done = section().read(value[i], (owner.*member).emplace_back(), place / i);

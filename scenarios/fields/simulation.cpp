@@ -30,9 +30,10 @@ TopologyPlace place_of(const std::string& text) {
 }
 
 template <typename M>
-Field<DegradedLinks> place_field(std::string key, M DegradedLinks::*member, std::string doc) {
+Field<DegradedLinks> place_field(std::string_view key, M DegradedLinks::*member,
+                                 std::string_view doc) {
   return detail::scalar(
-      std::move(key), member, {kPlace}, std::move(doc),
+      key, member, {kPlace}, doc,
       [](const Json& value) { return place_of(value.get<std::string>()); },
       [](const TopologyPlace& place) -> std::optional<Json> {
         return fmt::format("{} {}", word_of(place.kind), place.index);

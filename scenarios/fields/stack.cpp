@@ -51,10 +51,10 @@ const Section<StackEvidence>& evidence_section() {
 }
 
 template <typename T>
-Field<T> zero_stages(std::string key, std::vector<int> T::*member, std::string doc) {
-  return Field<T>{{.key = std::move(key),
+Field<T> zero_stages(std::string_view key, std::vector<int> T::*member, std::string_view doc) {
+  return Field<T>{{.key = std::string(key),
                    .shape = {ListShape{{Shape{CountShape{.least = 0, .most = 3}}}}},
-                   .doc = std::move(doc)},
+                   .doc = std::string(doc)},
                   [member](const Json& value, T& object, const Place&) -> Expected<void> {
                     object.*member = value.get<std::vector<int>>();
                     return {};

@@ -38,10 +38,10 @@ Field<A> values_field() {
 }
 
 // An end of a range: a number, or a quantity.
-Field<A> end_field(std::string key, Json A::*member, std::string doc) {
-  return Field<A>{{.key = std::move(key),
+Field<A> end_field(std::string_view key, Json A::*member, std::string_view doc) {
+  return Field<A>{{.key = std::string(key),
                    .shape = {AnyShape{{Shape{NumberShape{-1e300, 1e300}}, Shape{TextShape{}}}}},
-                   .doc = std::move(doc)},
+                   .doc = std::string(doc)},
                   [member](const Json& value, A& axis, const Place&) -> Expected<void> {
                     axis.*member = value;
                     return {};

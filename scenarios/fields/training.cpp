@@ -15,11 +15,11 @@ const TextShape kRelease{"[0-9]{2}[.](0[1-9]|1[0-2])([^0-9].*)?",
 
 // One of the records of a table in model/, chosen by name.
 template <typename Record>
-Field<Training> one_of(std::string key, Record Training::*member, std::span<const Record> records,
-                       std::string doc) {
+Field<Training> one_of(std::string_view key, Record Training::*member,
+                       std::span<const Record> records, std::string_view doc) {
   ChoiceShape shape;
   for (const Record& record : records) shape.names.emplace_back(record.name);
-  return {{.key = std::move(key), .shape = {shape}, .doc = std::move(doc)},
+  return {{.key = std::string(key), .shape = {shape}, .doc = std::string(doc)},
           [member, records](const Json& value, Training& training, const Place&) -> Expected<void> {
             const auto& name = value.get_ref<const std::string&>();
             training.*member = *std::ranges::find(records, name, &Record::name);

@@ -11,11 +11,11 @@ constexpr std::array kUses = {Use{"pipeline", GroupUse::pipeline},
                               Use{"together", GroupUse::together}};
 
 template <typename N>
-Field<GroupedRequest> numbers(std::string key, std::vector<N> GroupedRequest::*member,
-                              CountShape range, std::string doc) {
-  return {{.key = std::move(key),
+Field<GroupedRequest> numbers(std::string_view key, std::vector<N> GroupedRequest::*member,
+                              CountShape range, std::string_view doc) {
+  return {{.key = std::string(key),
            .shape = {ListShape{{Shape{range}}, 2, kMostGroups}},
-           .doc = std::move(doc)},
+           .doc = std::string(doc)},
           [member](const Json& value, GroupedRequest& request, const Place&) -> Expected<void> {
             for (const Json& entry : value) {
               (request.*member).push_back(static_cast<N>(entry.get<double>()));
