@@ -36,7 +36,7 @@ Field<PlannerKeys> dimension(std::string_view key, std::vector<Value> SearchSpac
       }};
 }
 
-const FieldSpec& key_of_plan(const char* key) {
+const FieldSpec& key_of_plan(std::string_view key) {
   return *std::ranges::find(plan_section().spec().fields, key, &FieldSpec::key);
 }
 

@@ -275,8 +275,9 @@ ExchangeUse exchange_use(const PreparedJob& job, const Plan& plan, const PlanLin
                          const TensorTraffic& tensor) {
   ExchangeUse use;
   // A tensor-parallel group inside a domain meets parameters' traffic only if that, too, goes
-  // between members of one domain.
-  const bool met = links.tensor.domains > 1 || links.dense_gradient.ranks_per_domain > 1;
+  // between members of one domain, or over the one link that a device has (PCIe).
+  const bool met = links.tensor.domains > 1 || links.dense_gradient.ranks_per_domain > 1 ||
+                   links.tensor.one_link;
   if (met) use.tensor = tensor.use;
   if (plan.context_parallel > 1) use.context = context_use(job, plan, links);
   if (plan.expert_parallel > 1) use.expert = expert_use(job, plan, links);

@@ -113,12 +113,14 @@ struct Together {
 };
 
 // Two flows on one link: they get equal rates (max-min fairness), unless one is slower elsewhere;
-// then the other has the rest. Rates are of the member that sends most.
+// then the other has the rest. An exchange that is faster alone than the link is goes over others
+// (of a mesh or torus, or below a narrow level). Rates are of the member that sends most.
 struct SharedLink {
   BytesPerSecond capacity;
   BytesPerSecond data, exchange;              // rates alone
   double data_share = 1, exchange_share = 1;  // share of a member's bytes that go over the link
   Together together() const {
+    if (exchange_share * exchange > (1 + 1e-9) * capacity) return {};
     const BytesPerSecond fair = capacity / (data_share + exchange_share);
     if (exchange <= fair) {
       const BytesPerSecond left = (capacity - exchange_share * exchange) / data_share;
@@ -161,9 +163,10 @@ Together at_work(const DataTraffic& data, const GroupLinks& exchange, const Wire
                                 .together();
     return {std::max(across.stretch, inside.stretch), std::min(across.pace, inside.pace)};
   }
-  if (crosses && data.group.ranks_per_domain == 1) return {};
-  return SharedLink{.capacity = data.group.inside, .data = data.use.rate, .exchange = use.rate}
-      .together();
+  // What leaves the domain meets what stays inside where a device has one link for both (PCIe).
+  if (crosses && data.group.ranks_per_domain == 1 && !exchange.one_link) return {};
+  const BytesPerSecond capacity = exchange.one_link ? exchange.inside : data.group.inside;
+  return SharedLink{.capacity = capacity, .data = data.use.rate, .exchange = use.rate}.together();
 }
 
 // `moving` holds while bytes of the communication of parameters move. For a share `free` of its
