@@ -221,7 +221,7 @@ StageEnds fill_stage(const PreparedJob& job, const Plan& plan, SharedCosts& shar
   CopiesOfStage copies;
   if (plan.offload != Offload{}) {
     const Bytes activations = activations_sent_away(
-        plan, costs, held, in_whole_layers(job.job.training.stack, recompute, held.layers));
+        plan, costs, held, what_is_repeated(job.job.training.stack, recompute, held.layers));
     offload = offload_copies(job, plan, held, activations);
     copies = add_offload(offload, share, end_passes(held, units, share),
                          blocking_traffic(job, plan, shared, held, work), stage, work);

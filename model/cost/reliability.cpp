@@ -45,9 +45,10 @@ BytesPerSecond attained(const std::optional<BytesPerSecond>& asked, BytesPerSeco
 }
 
 // A node is taken for dead when `misses` heartbeats have failed to come; the failure lies anywhere
-// between two heartbeats.
-Seconds mean_detection(const Heartbeat& heartbeat) {
-  return heartbeat.interval * (heartbeat.misses - 0.5);
+// between two heartbeats. Nothing has to be detected where they were lost and no node is dead.
+Seconds mean_detection(const Heartbeat& heartbeat, int nodes, Seconds mtbf) {
+  const double dead = 1 - nodes * false_alarms_per_second(heartbeat) * mtbf.value();
+  return dead * heartbeat.interval * (heartbeat.misses - 0.5);
 }
 
 // Training time that one checkpoint blocks. A synchronous one waits for all tiers to be written.
@@ -172,7 +173,8 @@ GoodputEstimate estimate_goodput(const PreparedJob& job, const Plan& plan, Secon
   result.checkpoint_bytes = cost.bytes;
   result.blocking = blocking_of(job, plan, checkpointing, cost.copy);
   result.background = waits ? Seconds(0) : tier.write;
-  result.restart = {.detect = mean_detection(reliability.heartbeat),
+  const int nodes = nodes_of(job.job.cluster, plan.devices());
+  result.restart = {.detect = mean_detection(reliability.heartbeat, nodes, result.mtbf),
                     .diagnose = reliability.restart.diagnose,
                     .reschedule = reliability.restart.reschedule,
                     .start = reliability.restart.start,

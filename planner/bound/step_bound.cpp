@@ -414,7 +414,7 @@ Seconds StageBounds::last_stage(const Plan& plan) {
 
 StageBounds::ShownCopies StageBounds::shown_copies(const Plan& plan, std::size_t stage) const {
   const Recompute named = recompute_of(plan, static_cast<int>(stage));
-  const Recompute recompute = in_whole_layers(job_.job.training.stack, named, held_[stage].layers);
+  const Recompute recompute = what_is_repeated(job_.job.training.stack, named, held_[stage].layers);
   const Bytes away = activations_sent_away(plan, costs_, held_[stage], recompute);
   constexpr double kAllChunks = 1;
   const OffloadCopies copies = offload_copies(job_, plan, held_[stage], away);

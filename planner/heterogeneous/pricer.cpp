@@ -282,9 +282,10 @@ void PipelinePricer::set_breakdown(const std::vector<Estimate>& all, std::size_t
   result.breakdown = parts;
 }
 
-// What a step takes outside its span: the most that any group's own estimate has beside its span.
+// What a step takes outside its span: the most that any group's own estimate has beside its span;
+// negative where more of the passes is hidden in fill and drain than a step has behind them.
 Seconds PipelinePricer::ends_of(const std::vector<Estimate>& all, const Plan& plan) const {
-  Seconds ends;
+  Seconds ends(-std::numeric_limits<double>::infinity());
   for (const Estimate& one : all) {
     const Seconds span = longest_span(*plan.schedule, pipeline_shape(plan), one.passes);
     ends = std::max(ends, one.step_time - one.breakdown.other - span);
@@ -328,10 +329,14 @@ AllocationProblem PipelinePricer::problem_of(const Degrees& degrees, const Order
 // last backward pass of all stages before it: X ≥ m·T_i + Σ_{j<i} T_j. Add these inequalities with
 // weights w_i such that every T_i counts at least 1/s_i (s_i: the least slowness of its layers).
 // Then the right side has at least the reference time of all layers, however they are dealt, and
-// the left side is X·Σw. There is no bound where exchanges overlap compute, which shortens the T_i.
+// the left side is X·Σw. There is no bound where exchanges overlap compute, which shortens the T_i,
+// nor where fill and drain hide what passes do for sharded or offloaded parameters: a step may then
+// be shorter than its span.
 Seconds PipelinePricer::least_step(const Degrees& degrees, const Order& order) const {
   const Plan& plan = degrees.plan;
-  if (degrees.of_groups.empty() || plan.overlap.expert_parallel) return Seconds(0);
+  const bool hides = plan.overlap.expert_parallel || plan.zero_stage >= 2 ||
+                     plan.offload.parameters != OffloadTarget::none;
+  if (degrees.of_groups.empty() || hides) return Seconds(0);
   const std::vector<AllocatedLayer>& reference = degrees.of_groups.front().layers;
   Seconds work = layer_times(degrees.of_groups.front());
   double weights = 0;

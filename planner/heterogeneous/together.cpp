@@ -36,14 +36,34 @@ std::vector<PreparedJob> jobs_as_one(GroupedJob job) {
   return prepared_groups(job, std::vector<int>(job.cluster.groups.size(), nodes_of_all(job)));
 }
 
-Breakdown slowest_parts(const std::vector<Estimate>& own) {
-  Breakdown slowest = own.front().breakdown;
+Breakdown slowest_parts(const std::vector<Breakdown>& own) {
+  Breakdown slowest = own.front();
   for (const BreakdownPart& part : breakdown_parts()) {
-    for (const Estimate& estimate : own) {
-      slowest.*part.time = std::max(slowest.*part.time, estimate.breakdown.*part.time);
+    for (const Breakdown& one : own) {
+      slowest.*part.time = std::max(slowest.*part.time, one.*part.time);
     }
   }
   return slowest;
+}
+
+// The parts of a step in which nothing overlaps: what a group has to do and to send.
+Breakdown in_turn(const PreparedJob& job, Plan plan) {
+  plan.overlap = {};
+  return estimate(job, plan).breakdown;
+}
+
+// The group, if there is one, that is the slowest in every part. A step takes no longer on all
+// groups than on devices like its own, beside whose compute communication hides as it does there.
+std::optional<std::size_t> slowest_group(const std::vector<Breakdown>& in_turn) {
+  const Breakdown slowest = slowest_parts(in_turn);
+  const auto is_slowest = [&](const Breakdown& own) {
+    return std::ranges::all_of(breakdown_parts(), [&](const BreakdownPart& part) {
+      return own.*part.time >= slowest.*part.time * (1 - 1e-9);
+    });
+  };
+  const auto found = std::ranges::find_if(in_turn, is_slowest);
+  if (found == in_turn.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - in_turn.begin());
 }
 
 class AsOne {
@@ -54,16 +74,19 @@ class AsOne {
   const std::vector<PreparedJob>& jobs() const { return as_one_; }
 
   GroupedPlan price(const Plan& plan) const {
-    std::vector<Estimate> own;
+    std::vector<Breakdown> own, apart;
     GroupedPlan found{.use = GroupUse::together, .plan = plan, .feasible = true};
     for (const PreparedJob& job : as_one_) {
-      own.push_back(estimate(job, plan));
-      found.shares.push_back(share_of_whole(job, plan, own.back()));
-      found.feasible = found.feasible && own.back().feasible;
+      const Estimate estimated = estimate(job, plan);
+      own.push_back(estimated.breakdown);
+      apart.push_back(in_turn(job, plan));
+      found.shares.push_back(share_of_whole(job, plan, estimated));
+      found.feasible = found.feasible && estimated.feasible;
     }
     found.order.resize(as_one_.size());
     std::iota(found.order.begin(), found.order.end(), 0U);
-    found.breakdown = slowest_parts(own);
+    const std::optional<std::size_t> pacemaker = slowest_group(apart);
+    found.breakdown = pacemaker ? own[*pacemaker] : slowest_parts(own);
     found.step_time = found.breakdown.total();
     set_value(job_.cluster, as_one_, options_, found);
     return found;

@@ -2,6 +2,7 @@
 // a step. One small plan for each cause. Random plans are in simulator_agreement_test.
 #include <gtest/gtest.h>
 
+#include <tuple>
 #include <vector>
 
 #include "model/cost/estimate.h"
@@ -233,6 +234,26 @@ TEST(FoundApart, StagesThatStraddleNodesInUnlikeWaysReduceOverTheirOwnLinks) {
     const PreparedJob job = llama_8b_on_h100(nodes, nodes * 16);
     const PlanRequest request{.tensor_parallel = 2, .pipeline_parallel = 4, .micro_batch = 1};
     EXPECT_NEAR(estimate_over_simulation(job, request), 1, 0.02) << nodes;
+  }
+}
+
+// Tensor-parallel groups of a node, while parameters are gathered over NICs: a device on PCIe has
+// one link for both. On a mesh, groups that have one rank in common have no link in common.
+TEST(FoundApart, TensorAndDataTrafficMeetOnOneLinkAndNotOnAMesh) {
+  for (const auto& [kind, tensor_parallel, bandwidth] :
+       {std::tuple(IntraNodeKind::pcie, 8, 50e9), std::tuple(IntraNodeKind::nvlink_mesh, 4, 400e9),
+        std::tuple(IntraNodeKind::nvlink_mesh, 2, 200e9)}) {
+    PreparedJob job = llama_8b_on_h100(4, 32);
+    job.job.cluster.intra.kind = kind;
+    job.job.cluster.intra.bandwidth = BytesPerSecond(bandwidth);
+    job = prepare(job.job);
+    PlanRequest request{.tensor_parallel = tensor_parallel, .micro_batch = 1};
+    request.zero_stage = 3;
+    for (const bool overlaps : {true, false}) {
+      request.overlap.data_parallel = overlaps;
+      EXPECT_NEAR(estimate_over_simulation(job, request), 1, 0.02)
+          << tensor_parallel << ", " << overlaps;
+    }
   }
 }
 

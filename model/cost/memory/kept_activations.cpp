@@ -27,7 +27,7 @@ KeptInChunks::KeptInChunks(const PreparedJob& job, const Plan& plan, const Stage
       stage_(stage),
       index_(index),
       shape_(pipeline_shape(plan)),
-      recompute_(in_whole_layers(job.job.training.stack, recompute_of(plan, index), stage.layers)),
+      recompute_(what_is_repeated(job.job.training.stack, recompute_of(plan, index), stage.layers)),
       layers_(plan, job.job.model.layers),
       boundaries_(job, plan, index) {
   const Stack& stack = job.job.training.stack;

@@ -41,7 +41,7 @@ MemoryByKind sharded_states(const Training& training, const Plan& plan, double p
 // What a stage repeats, in layers where those are repeated whole.
 Recompute repeated_by(const PreparedJob& job, const Plan& plan, const StageParameters& stage,
                       int index) {
-  return in_whole_layers(job.job.training.stack, recompute_of(plan, index), stage.layers);
+  return what_is_repeated(job.job.training.stack, recompute_of(plan, index), stage.layers);
 }
 
 // Of a rank.
@@ -222,7 +222,7 @@ Bytes activation_bytes(const PreparedJob& job, const Plan& plan, const StageCost
 // While a layer's backward pass runs, or a chunk's where its halves are apart.
 Bytes back_at_work(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
                    const StageParameters& stage, int index) {
-  const bool again = repeats(recompute_of(plan, index));
+  const bool again = repeats(repeated_by(job, plan, stage, index));
   const Bytes layer = again ? largest_repeated(job, plan, costs, stage, index) : Bytes(0);
   const PipelineShape shape = pipeline_shape(plan);
   if (plan.schedule->chunks_between_halves(shape, index) == 0) return layer;
@@ -530,9 +530,11 @@ bool repeats_every_second(const Stack& stack, Recompute recompute) {
          stack.selective == SelectiveRecompute::half_of_layers;
 }
 
-Recompute in_whole_layers(const Stack& stack, Recompute recompute, int layers) {
-  if (!repeats_every_second(stack, recompute)) return recompute;
-  return {RecomputeMode::full, (layers + 1) / 2};
+Recompute what_is_repeated(const Stack& stack, Recompute recompute, int layers) {
+  if (repeats_every_second(stack, recompute)) return {RecomputeMode::full, (layers + 1) / 2};
+  const bool of_scores = stack.selective == SelectiveRecompute::core_attention;
+  const bool keeps_none = recompute.mode == RecomputeMode::selective && of_scores;
+  return keeps_none && stack.flash_attention ? Recompute{RecomputeMode::none} : recompute;
 }
 
 bool repeats_some(const Stack& stack, Recompute recompute) {

@@ -122,8 +122,10 @@ double offloaded_share(const Offload& offload, int layers);
 // third and so on.
 bool repeats_every_second(const Stack& stack, Recompute recompute);
 
-// That as full recomputation of so many of a stage's layers; any other as it is.
-Recompute in_whole_layers(const Stack& stack, Recompute recompute, int layers);
+// What a stage of `layers` repeats where the plan says `recompute`: every second layer as full
+// recomputation of so many; nothing where selective recomputation is of what flash attention does
+// not keep; any other as it is.
+Recompute what_is_repeated(const Stack& stack, Recompute recompute, int layers);
 
 // Whether some of a stage's layers are repeated in full and the others not.
 bool repeats_some(const Stack& stack, Recompute recompute);

@@ -62,7 +62,7 @@ RepeatedShares repeated_shares(const PreparedJob& job, const Plan& plan,
                                const StageParameters& held, int stage, Recompute recompute) {
   RepeatedShares shares;
   const Stack& stack = job.job.training.stack;
-  shares.fill(full_recompute_share(in_whole_layers(stack, recompute, held.layers), held.layers));
+  shares.fill(full_recompute_share(what_is_repeated(stack, recompute, held.layers), held.layers));
   const int chunks = chunks_held(pipeline_shape(plan));
   const bool mean = has_one_kind(held) || chunks > RepeatedInChunks::kMostChunks;
   if (!repeats_some(stack, recompute) || mean) return shares;

@@ -274,10 +274,12 @@ WireUse expert_use(const PreparedJob& job, const Plan& plan, const PlanLinks& li
 ExchangeUse exchange_use(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
                          const TensorTraffic& tensor) {
   ExchangeUse use;
-  // A tensor-parallel group inside a domain meets parameters' traffic only if that, too, goes
-  // between members of one domain, or over the one link that a device has (PCIe).
-  const bool met = links.tensor.domains > 1 || links.dense_gradient.ranks_per_domain > 1 ||
-                   links.tensor.one_link;
+  // A tensor-parallel group inside a domain meets parameters' traffic where a device has one link
+  // for both (PCIe), and in a switch if that traffic, too, goes between members of one domain. On
+  // the links of a mesh they do not meet: the two groups have but one rank in common.
+  const GroupLinks& group = links.tensor;
+  const bool met = group.domains > 1 || group.one_link ||
+                   (group.switched && links.dense_gradient.ranks_per_domain > 1);
   if (met) use.tensor = tensor.use;
   if (plan.context_parallel > 1) use.context = context_use(job, plan, links);
   if (plan.expert_parallel > 1) use.expert = expert_use(job, plan, links);

@@ -113,21 +113,25 @@ struct Together {
 };
 
 // Two flows on one link: they get equal rates (max-min fairness), unless one is slower elsewhere;
-// then the other has the rest. An exchange that is faster alone than the link is goes over others
-// (of a mesh or torus, or below a narrow level). Rates are of the member that sends most.
+// then the other has the rest. An exchange that is faster alone than the link is, of a group that
+// has faster ones, goes over those (of a mesh, or inside a part of a fabric). Rates are of the
+// member that sends most.
 struct SharedLink {
   BytesPerSecond capacity;
+  BytesPerSecond of_exchange;                 // capacity of the links of the exchange's own group
   BytesPerSecond data, exchange;              // rates alone
   double data_share = 1, exchange_share = 1;  // share of a member's bytes that go over the link
   Together together() const {
-    if (exchange_share * exchange > (1 + 1e-9) * capacity) return {};
-    const BytesPerSecond fair = capacity / (data_share + exchange_share);
+    const BytesPerSecond flow = exchange_share * exchange;
+    if (flow > capacity && of_exchange > capacity) return {};
+    const BytesPerSecond most = std::max(capacity, flow);
+    const BytesPerSecond fair = most / (data_share + exchange_share);
     if (exchange <= fair) {
-      const BytesPerSecond left = (capacity - exchange_share * exchange) / data_share;
+      const BytesPerSecond left = (most - flow) / data_share;
       return {1, std::min(1.0, left / data)};
     }
     if (data <= fair) {
-      const BytesPerSecond left = (capacity - data_share * data) / exchange_share;
+      const BytesPerSecond left = (most - data_share * data) / exchange_share;
       return {std::max(1.0, exchange / left), 1};
     }
     return {exchange / fair, fair / data};
@@ -146,6 +150,7 @@ Together at_work(const DataTraffic& data, const GroupLinks& exchange, const Wire
   if (exchange.domains > 1) {
     if (!crosses) return {};
     const Together across = SharedLink{.capacity = shared_capacity(data.group, exchange),
+                                       .of_exchange = exchange.across,
                                        .data = data.use.rate,
                                        .exchange = use.rate,
                                        .data_share = data.use.crossing,
@@ -156,6 +161,7 @@ Together at_work(const DataTraffic& data, const GroupLinks& exchange, const Wire
     if (data_inside <= 0 || exchange_inside <= 0) return across;
     // Bytes that stay inside the domain meet on links that may be the slower ones.
     const Together inside = SharedLink{.capacity = data.group.inside,
+                                       .of_exchange = exchange.inside,
                                        .data = data.use.rate,
                                        .exchange = use.rate,
                                        .data_share = data_inside,
@@ -166,7 +172,11 @@ Together at_work(const DataTraffic& data, const GroupLinks& exchange, const Wire
   // What leaves the domain meets what stays inside where a device has one link for both (PCIe).
   if (crosses && data.group.ranks_per_domain == 1 && !exchange.one_link) return {};
   const BytesPerSecond capacity = exchange.one_link ? exchange.inside : data.group.inside;
-  return SharedLink{.capacity = capacity, .data = data.use.rate, .exchange = use.rate}.together();
+  return SharedLink{.capacity = capacity,
+                    .of_exchange = exchange.inside,
+                    .data = data.use.rate,
+                    .exchange = use.rate}
+      .together();
 }
 
 // `moving` holds while bytes of the communication of parameters move. For a share `free` of its

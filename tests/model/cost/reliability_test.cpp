@@ -205,6 +205,24 @@ TEST(EstimatedGoodput, NeverTakesCheckpointsFasterThanTheyAreWritten) {
             Seconds(example.bytes / 1e9));
 }
 
+// With false alarms alone nothing is ever dead. Where devices fail as often as alarms are false,
+// half of the interruptions wait for a missing heartbeat, which takes 1.5 intervals on average.
+TEST(EstimatedGoodput, DetectsOnlyWhatFailed) {
+  const Example example;
+  Reliability reliability;
+  reliability.heartbeat = {.interval = 1.0_s, .misses = 2, .loss = 0.1};
+  reliability.device_mtbf = Seconds(1e30);
+  const auto detect = [&] {
+    return estimate_goodput(example.job, example.plan, example.step, reliability, {})
+        .restart.detect.value();
+  };
+  EXPECT_NEAR(detect(), 0, 1e-9);
+  const double devices = example.plan.devices();
+  const int nodes = nodes_of(example.job.job.cluster, example.plan.devices());
+  reliability.device_mtbf = Seconds(devices / (nodes * 0.009));
+  EXPECT_NEAR(detect(), 0.5 * 1.5, 1e-9);
+}
+
 // A checkpoint is taken after a step. If it is asked for more often, the goodput is that of one per
 // step.
 TEST(EstimatedGoodput, TakesNoMoreCheckpointsThanSteps) {

@@ -50,6 +50,26 @@ TEST(UnlikeTogether, TakeAsLongAsTheSlowestAlone) {
   }
 }
 
+// Beside the faster group's compute less communication would hide, but it waits for the slower one.
+TEST(UnlikeTogether, TakeNoLongerThanTheSlowestWhoseComputeHidesCommunication) {
+  GroupedJob groups = groups_of({1, 4});
+  groups.training.stack.overlap.data_parallel = true;
+  for (Cluster& group : groups.cluster.groups) group.inter.bandwidth = group.inter.bandwidth / 20;
+  PlanRequest request{.micro_batch = 1};
+  request.zero_stage = 3;
+  const auto priced =
+      price_grouped(groups, {.use = GroupUse::together, .order = {0, 1}, .plan = request});
+  ASSERT_TRUE(priced) << priced.error().message;
+  const auto step_on = [&](Cluster cluster) {
+    cluster.nodes = 2;
+    const auto plan = make_plan(request, groups.model, cluster, groups.training);
+    return estimate(prepare({groups.model, cluster, groups.training}), plan.value());
+  };
+  const Estimate fast = step_on(groups.cluster.groups[0]), slow = step_on(groups.cluster.groups[1]);
+  EXPECT_GT(fast.breakdown.data_parallel, slow.breakdown.data_parallel);
+  EXPECT_NEAR(priced->step_time / slow.step_time, 1, 1e-9);
+}
+
 TEST(UnlikeTogether, MustFitTheLeastMemory) {
   GroupedJob groups = groups_of({1, 1});
   const GroupedPlans roomy = plan_groups(groups);
