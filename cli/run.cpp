@@ -267,6 +267,16 @@ bool is_unverified(const RunOptions& options, const BoardHead& head) {
   return options.plan.verify && head.state != RankState::done;
 }
 
+std::optional<Verification> verification(const RunOptions& options, const BoardHead& head) {
+  if (!options.plan.verify || head.compared == 0) return std::nullopt;
+  Verification found{.compared = head.compared,
+                     .differing = head.differ,
+                     .furthest = head.worst.data(),
+                     .complete = !is_unverified(options, head)};
+  if (head.worst_share < kNoShare) found.furthest_share = head.worst_share;
+  return found;
+}
+
 std::string verdict_so_far(const BoardHead& head) {
   if (head.compared == 0) return "Interrupted: NOT VERIFIED, nothing was compared.\n";
   return fmt::format(
@@ -338,6 +348,7 @@ int answer(const RunOptions& options, const Question& question, const Setting& s
   const std::string checked = complete ? verdict(boards.front()->head(), options, setting) : "";
   Profile profile = profile_with(options, question, setting, boards);
   profile.failure = interrupted ? "interrupted" : failed;
+  if (complete) profile.verification = verification(options, boards.front()->head());
   int status = kDone;
   if (!options.profile.empty()) {
     const auto written = write_file(options.profile, profile_document(profile));

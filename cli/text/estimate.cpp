@@ -49,13 +49,14 @@ std::string training_words(const Training& training) {
                      training.optimizer.name, training.stack.name);
 }
 
-std::string utilisation_words(const Training& training, const Estimate& estimate) {
-  const Dtype dtype = training.precision.layer_gemm;
+std::string utilisation_words(const PreparedJob& job, const Estimate& estimate) {
+  const Dtype dtype = job.job.training.precision.layer_gemm;
   const bool sixteen_bits = dtype == Dtype::bf16 || dtype == Dtype::fp16;
-  return fmt::format("{} TFLOP/s/device · MFU {} %{} · HFU {} %",
-                     number(estimate.model_flops_per_device.value() * 1e-12), percent(estimate.mfu),
-                     sixteen_bits ? "" : fmt::format(" ({} % of bf16)", percent(estimate.mfu_bf16)),
-                     percent(estimate.hfu));
+  return fmt::format(
+      "{} TFLOP/s/device · MFU {} % ({}{} % with causal attention) · HFU {} %",
+      number(estimate.model_flops_per_device.value() * 1e-12), percent(estimate.mfu),
+      sixteen_bits ? "" : fmt::format("{} % of bf16; ", percent(estimate.mfu_bf16)),
+      percent(causal_mfu(job, estimate)), percent(estimate.hfu));
 }
 
 // Time and cost of a whole run, whose length the scenario states.
@@ -215,7 +216,7 @@ std::string step_summary(const Question& question, const Candidate& candidate, c
                        fmt::format("{} tokens/s · {} tokens/s/device",
                                    short_scale(estimate.tokens_per_second), number(per_device)),
                        style);
-  text += heading_line("compute", utilisation_words(training, estimate), style);
+  text += heading_line("compute", utilisation_words(question.job, estimate), style);
   text += heading_line("cost", money_words(question.scenario, estimate), style);
   if (training.tokens > 0) {
     text += heading_line("whole run", run_words(training, estimate), style);

@@ -582,4 +582,9 @@ Plan resolve_recompute(const PreparedJob& job, Plan plan) {
   return offloaded_if_faster(job, plan, layers);
 }
 
+double causal_mfu(const PreparedJob& job, const Estimate& estimate) {
+  const Flops causal = model_flop(job.job.model, job.job.training, AttentionCount::causal);
+  return estimate.mfu * (causal / job.model_flop);
+}
+
 }  // namespace trainyard

@@ -45,7 +45,7 @@ struct Estimate {
 
   double tokens_per_second = 0;
   FlopsPerSecond model_flops_per_device;
-  double mfu = 0;       // of the peak of the recipe's layer GEMMs
+  double mfu = 0;       // of the peak of the recipe's layer GEMMs; attention counted in full
   double mfu_bf16 = 0;  // of the bf16 (fp16 where there is none) peak
   double hfu = 0;
   bool feasible = false;  // the fullest stage fits the device, and what is on the hosts fits them
@@ -67,6 +67,10 @@ void fill_peaks(const Job& job, Estimate& out);
 // Time of a step in which a device runs kernels, the mean over all stages: its power depends on it.
 // Requires: `estimate` is of the same plan.
 Seconds computing_time(const Plan& plan, const Estimate& estimate);
+
+// MFU with attention counted causal, as some publish it: only the keys that a token may see. `mfu`
+// counts all keys, the convention of Megatron and PaLM (handbook §3).
+double causal_mfu(const PreparedJob& job, const Estimate& estimate);
 
 // Estimates for many plans of one job. It keeps kernel times for plans that cut layers alike, and
 // times of collectives for groups that lie alike on the cluster.

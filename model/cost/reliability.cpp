@@ -153,8 +153,8 @@ TierCost tier_cost(const PreparedJob& job, const Plan& plan, const Checkpointing
   TierCost cost;
   cost.write = bytes / attained(tier.write_bandwidth, store ? store_default : written * writers,
                                 written * writers, tier.contention);
-  cost.read = bytes / attained(tier.read_bandwidth, store ? store_default : read * nodes,
-                               read * nodes, tier.contention);
+  cost.read = bytes / attained(tier.read_bandwidth ? tier.read_bandwidth : tier.write_bandwidth,
+                               store ? store_default : read * nodes, read * nodes, tier.contention);
   cost.every = tier.every;
   cost.copies = store ? 0 : 1 + peers;
   return cost;

@@ -111,7 +111,7 @@ struct StorageTier {
   int every = 1;  // only one of so many checkpoints is written here
   int peers = 1;  // memory, nvme: other nodes that keep a copy of a node's part
   // Of the whole tier. Absent: the nodes' NICs (memory), their NVMe, or 1 GB/s for each node (a
-  // store), which is Llama 3's (2 TB/s sustained for 2,048 nodes).
+  // store), which is Llama 3's (2 TB/s sustained for 2,048 nodes). Reading: as writing is said.
   std::optional<BytesPerSecond> write_bandwidth, read_bandwidth;
   double contention = 0;  // share of the bandwidth that other jobs take
 };

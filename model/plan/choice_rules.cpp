@@ -80,7 +80,7 @@ constexpr PlanRule kRecomputedLayers = {
     },
     [](const Proposal& p) {
       return refusal("recompute/full",
-                     fmt::format("found {}, allowed 0 to {} layers",
+                     fmt::format("found {}, allowed 1 to {} layers",
                                  p.request.recompute.full_layers, p.model.layers));
     }};
 
@@ -116,7 +116,7 @@ constexpr PlanRule kRecomputeEntry = {
       }
       return refusal(
           fmt::format("recompute/{}/full", stage),
-          fmt::format("found {}, allowed 0 to {} layers", found.full_layers, p.model.layers));
+          fmt::format("found {}, allowed 1 to {} layers", found.full_layers, p.model.layers));
     }};
 
 constexpr PlanRule kCapacityFactor = {

@@ -55,6 +55,16 @@ struct ProfiledOperation {
 // As large as a float allows: runs that diverge are tried too.
 inline constexpr double kMostLearningRate = 1e38;
 
+// What a comparison with the same network on one rank found, which trains on the same tokens.
+struct Verification {
+  std::int64_t compared = 0;   // tensors and scalars
+  std::int64_t differing = 0;  // of these, further off than allowed
+  std::string furthest;        // the one that is the furthest off
+  // How far that is, over what is allowed. Nothing: something is no number, or no rank has it.
+  std::optional<double> furthest_share;
+  bool complete = true;  // false: the run ended before the weights were compared
+};
+
 struct Profile {
   std::string name;  // of the scenario
   std::string backend;
@@ -75,6 +85,7 @@ struct Profile {
   std::optional<double> mfu;
   std::vector<ProfiledRank> ranks;
   std::vector<ProfiledOperation> operations;
+  std::optional<Verification> verification;
   std::string failure;  // why the run ended early; empty: it did not
 };
 

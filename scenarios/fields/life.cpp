@@ -137,7 +137,7 @@ const Section<StorageTier>& tier_section() {
            .absent("a store: 1 GB/s per node of the job (Llama 3: 2 TB/s for 2,048); else what the "
                    "nodes' NICs and NVMe give"),
        quantity("read_bandwidth", &T::read_bandwidth, "read bandwidth of the whole tier")
-           .absent("as for `write_bandwidth`"),
+           .absent("`write_bandwidth`; without that its default"),
        number("contention", &T::contention, "share of the tier's bandwidth that other jobs take",
               {0, 0.99})});
   return section;

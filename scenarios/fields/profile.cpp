@@ -101,6 +101,26 @@ const Section<ProfiledOperation>& profiled_operation_section() {
   return section;
 }
 
+const Section<Verification>& verification_section() {
+  using V = Verification;
+  static const Section<V> section(
+      "verification",
+      "Comparison with the same network on one rank, which trains on the same tokens.",
+      {
+          count("compared", &V::compared, "number of tensors and scalars that were compared",
+                {.least = 0, .most = 1e12}),
+          count("differing", &V::differing, "number of these that are further off than allowed",
+                {.least = 0, .most = 1e12}),
+          text("furthest", &V::furthest, "tensor or scalar that is the furthest off"),
+          number("furthest_share", &V::furthest_share, "how far off it is, over what is allowed",
+                 kAnyPositive)
+              .absent("something is no number, or no rank has it"),
+          flag("complete", &V::complete,
+               "whether all was compared; false: the run ended before the weights were"),
+      });
+  return section;
+}
+
 }  // namespace
 
 const Section<Profile>& profile_section() {
@@ -142,6 +162,9 @@ const Section<Profile>& profile_section() {
           objects<profiled_operation_section>(
               "operations", &P::operations,
               "kinds of operations on each stage, in the order of the time that they took"),
+          object<verification_section>("verification", &P::verification,
+                                       "comparison with the network on one rank")
+              .absent("the run was not to be verified, or nothing was compared"),
           text("failure", &P::failure, "why the run ended early").absent("it did not end early"),
       });
   return section;

@@ -40,6 +40,7 @@ std::string reason_of(int error) { return std::generic_category().message(error)
 
 // Without opening the file: opening a FIFO would block.
 Expected<void> check_readable(const fs::path& file, std::size_t most) {
+  if (file.empty()) return failure("", "found an empty name; allowed: that of a regular file");
   std::error_code error;
   const fs::file_status status = fs::status(file, error);
   if (status.type() == fs::file_type::not_found)

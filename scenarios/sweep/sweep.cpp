@@ -292,6 +292,10 @@ Expected<void> make_sweep(Json value, const std::string* kept_csv, Sweep& sweep)
     if (!known) return Place{place.document, known.error().where}.error(known.error().message);
   }
   sweep.name = sweep.document.name.empty() ? sweep.scenario.name : sweep.document.name;
+  if (sweep.name.empty()) {
+    sweep.name = sweep.origin->file.stem().string();
+    if (!sweep.name.empty()) value["name"] = sweep.name;  // the file that keeps it has another one
+  }
   sweep.text = self_contained(std::move(value), sweep);
   return {};
 }

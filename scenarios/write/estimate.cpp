@@ -51,6 +51,7 @@ Json estimate_value(const Scenario& scenario, const PreparedJob& job, const Plan
           {"tokens_per_second_per_device", estimate.tokens_per_second / devices},
           {"model_tflops_per_device", estimate.model_flops_per_device.value() * 1e-12},
           {"mfu", estimate.mfu},
+          {"mfu_causal", causal_mfu(job, estimate)},
           {"mfu_bf16", estimate.mfu_bf16},
           {"hfu", estimate.hfu},
           {"parameters", job.parameters},

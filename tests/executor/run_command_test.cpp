@@ -40,6 +40,12 @@ TEST(RunCommand, VerifiesAShardedPlanAndWritesItsProfile) {
   EXPECT_NE(text.find("\"trainyard\": \"profile/1\""), std::string::npos);
   EXPECT_EQ(text.find("\"failure\""), std::string::npos);
   EXPECT_NE(text.find("\"measured\""), std::string::npos);
+  const auto before = ran.out.find("one rank: ");
+  ASSERT_NE(before, std::string::npos) << ran.out;
+  const std::string compared = ran.out.substr(before + 10, ran.out.find(" tensors") - before - 10);
+  EXPECT_NE(text.find(fmt::format("\"compared\": {},", compared)), std::string::npos) << text;
+  EXPECT_NE(text.find("\"differing\": 0,"), std::string::npos) << text;
+  EXPECT_NE(text.find("\"complete\": true"), std::string::npos) << text;
 }
 
 // Of twelve seeds, those whose gradient norms were farthest off, by a fortieth: one more rounding

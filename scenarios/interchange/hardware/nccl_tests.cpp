@@ -95,8 +95,9 @@ class Reader {
   Expected<void> read_row(const std::vector<std::string_view>& words) {
     if (operation_.empty()) {
       return file_.error_in_line(line_,
-                                 "found times of no named test; allowed: all_reduce_perf, "
-                                 "all_gather_perf, reduce_scatter_perf or alltoall_perf before");
+                                 "found times of no named test; allowed: before them a line with "
+                                 "the command, of all_reduce_perf, all_gather_perf, "
+                                 "reduce_scatter_perf or alltoall_perf");
     }
     if (ranks_.size() < 2) {
       return file_.error_in_line(

@@ -52,6 +52,8 @@ TEST(Estimate, MfuIsModelFlopOverWhatTheDevicesCouldDo) {
   const double h = 12288, L = 96, s = 2048, V = 51200, B = 64;
   const double flop = 72 * B * s * L * h * h * (1 + s / (6 * h) + V / (12 * L * h));
   EXPECT_NEAR(out.mfu, flop / (out.step_time.value() * 64 * 312e12), 1e-9);
+  const double causal = 72 * B * s * L * h * h * (1 + s / (12 * h) + V / (12 * L * h));
+  EXPECT_NEAR(causal_mfu(job, out) / out.mfu, causal / flop, 1e-9);
   // Selective recomputation repeats one forward of the core: 1 + 2s/(9h) instead of 1 + s/(6h).
   const double hardware = 72 * B * s * L * h * h * (1 + 2 * s / (9 * h) + V / (12 * L * h));
   EXPECT_NEAR(out.hfu / out.mfu, hardware / flop, 1e-9);

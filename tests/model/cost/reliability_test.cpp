@@ -164,6 +164,16 @@ TEST(CheckpointCosts, DoubleWhenOthersTakeHalfOfTheStore) {
 }
 
 // Of ten checkpoints one is full and nine are a tenth of it: 1.9/10.
+TEST(CheckpointCosts, AreReadAtTheBandwidthOfWritingUnlessAnotherIsSaid) {
+  const Example example;
+  const auto read = [&](StorageTier tier) {
+    return tier_cost(example.job, example.plan, {}, tier).read;
+  };
+  const BytesPerSecond slow(5e8), fast(2e9);
+  EXPECT_EQ(read({.write_bandwidth = slow}), Seconds(example.bytes / 5e8));
+  EXPECT_EQ(read({.write_bandwidth = slow, .read_bandwidth = fast}), Seconds(example.bytes / 2e9));
+}
+
 TEST(CheckpointCosts, ShrinkWithIncrements) {
   const Example example;
   Checkpointing checkpointing{.mode = CheckpointMode::synchronous};

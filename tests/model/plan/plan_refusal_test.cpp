@@ -398,9 +398,9 @@ TEST(PlanRefusal, RecomputationOfLayersThatAreNotThere) {
   question.request.recompute = {RecomputeMode::full, 32};
   EXPECT_EQ(question.refusal(), "legal");
   question.request.recompute.full_layers = 33;
-  EXPECT_EQ(question.refusal(), "/plan/recompute/full: found 33, allowed 0 to 32 layers");
+  EXPECT_EQ(question.refusal(), "/plan/recompute/full: found 33, allowed 1 to 32 layers");
   question.request.recompute.full_layers = -1;
-  EXPECT_EQ(question.refusal(), "/plan/recompute/full: found -1, allowed 0 to 32 layers");
+  EXPECT_EQ(question.refusal(), "/plan/recompute/full: found -1, allowed 1 to 32 layers");
 }
 
 TEST(PlanRefusal, RecomputationOfStagesThatAreNotThere) {
@@ -409,7 +409,7 @@ TEST(PlanRefusal, RecomputationOfStagesThatAreNotThere) {
   question.request.recompute_per_stage = {{RecomputeMode::full, 32}, {}};
   EXPECT_EQ(question.refusal(), "legal");
   question.request.recompute_per_stage[0].full_layers = 33;
-  EXPECT_EQ(question.refusal(), "/plan/recompute/0/full: found 33, allowed 0 to 32 layers");
+  EXPECT_EQ(question.refusal(), "/plan/recompute/0/full: found 33, allowed 1 to 32 layers");
   question.request.recompute_per_stage = {{}, {RecomputeMode::automatic, 0}};
   EXPECT_EQ(
       question.refusal(),

@@ -92,10 +92,10 @@ TEST(Refusal, NamesTheRecomputationAndItsRule) {
   SearchSpace space;
   space.recompute = {{full_100, {}}};
   EXPECT_EQ(why(small_dense_job(), space),
-            "/planner/recompute: found full 100, allowed 0 to 4 layers");
+            "/planner/recompute: found full 100, allowed 1 to 4 layers");
   space.recompute.push_back({{RecomputeMode::full, 5}, {}});
   EXPECT_EQ(why(small_dense_job(), space),
-            "/planner/recompute: found full 100, full 5, allowed 0 to 4 layers");
+            "/planner/recompute: found full 100, full 5, allowed 1 to 4 layers");
   space.recompute = {{{}, {{}, {}, {RecomputeMode::full, 0}, {}}}};
   space.pipeline_parallel = {2};
   EXPECT_EQ(why(small_dense_job(), space),

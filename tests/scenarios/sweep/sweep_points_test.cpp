@@ -218,6 +218,24 @@ void replace(const std::string& file, const std::string& text) {
   fs::rename(write_sweep_file("new", text), sweep_folder() / file);
 }
 
+// A sweep is called what it or its scenario is called, else as its file is; a result file keeps
+// that.
+TEST(SweepName, IsThatOfTheFileWhereNothingIsNamed) {
+  const auto named = [](std::string scenario) {
+    const std::string name = R"("name": "base",)";
+    if (const auto at = scenario.find(name); at != std::string::npos)
+      scenario.erase(at, name.size());
+    return read_sweep(
+        write_sweep_file("nodes.json", fmt::format(R"({{ "trainyard": "sweep/1", "scenario": {},
+                                        "vary": [ {{ "key": "cluster.nodes", "values": [4] }} ] }})",
+                                                   scenario)));
+  };
+  const auto sweep = named(base_scenario());
+  ASSERT_TRUE(sweep) << sweep.error().message;
+  EXPECT_EQ(sweep->name, "nodes");
+  EXPECT_THAT(sweep->text, HasSubstr(R"("name": "nodes")"));
+}
+
 // Another thread replaces sweep and scenario while they are read. Whichever of two texts a sweep
 // was made from, the hash beside it is that of this text.
 TEST(SweepInputs, HaveTheHashesOfTheTextsThatTheSweepWasMadeOf) {
