@@ -52,11 +52,10 @@ std::string training_words(const Training& training) {
 std::string utilisation_words(const PreparedJob& job, const Estimate& estimate) {
   const Dtype dtype = job.job.training.precision.layer_gemm;
   const bool sixteen_bits = dtype == Dtype::bf16 || dtype == Dtype::fp16;
-  return fmt::format(
-      "{} TFLOP/s/device · MFU {} % ({}{} % with causal attention) · HFU {} %",
-      number(estimate.model_flops_per_device.value() * 1e-12), percent(estimate.mfu),
-      sixteen_bits ? "" : fmt::format("{} % of bf16; ", percent(estimate.mfu_bf16)),
-      percent(causal_mfu(job, estimate)), percent(estimate.hfu));
+  return fmt::format("{} TFLOP/s/device · MFU {} % ({}{} % with causal attention) · HFU {} %",
+                     number(estimate.model_flops_per_device.value() * 1e-12), percent(estimate.mfu),
+                     sixteen_bits ? "" : fmt::format("{} % of bf16; ", percent(estimate.mfu_bf16)),
+                     percent(causal_mfu(job, estimate)), percent(estimate.hfu));
 }
 
 // Time and cost of a whole run, whose length the scenario states.

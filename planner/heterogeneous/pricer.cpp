@@ -246,9 +246,10 @@ void PipelinePricer::add_times(const std::vector<Estimate>& all, std::vector<Pas
   }
   result.boundary = span - without;
   const Stack& stack = job_.training.stack;
-  result.step_time = span + stack.step_overhead + ends_of(all, plan);
   const auto pace =
       std::ranges::max_element(passes, {}, [](const PassTimes& stage) { return stage.total(); });
+  const Seconds busiest = plan.microbatches * pace->total();
+  result.step_time = stack.step_overhead + std::max(busiest, span + ends_of(all, plan));
   set_breakdown(all, static_cast<std::size_t>(pace - passes.begin()), result);
 }
 
@@ -329,14 +330,13 @@ AllocationProblem PipelinePricer::problem_of(const Degrees& degrees, const Order
 // last backward pass of all stages before it: X ≥ m·T_i + Σ_{j<i} T_j. Add these inequalities with
 // weights w_i such that every T_i counts at least 1/s_i (s_i: the least slowness of its layers).
 // Then the right side has at least the reference time of all layers, however they are dealt, and
-// the left side is X·Σw. There is no bound where exchanges overlap compute, which shortens the T_i,
-// nor where fill and drain hide what passes do for sharded or offloaded parameters: a step may then
-// be shorter than its span.
+// the left side is X·Σw. Where fill and drain may hide what passes do for sharded or offloaded
+// parameters, a step is only known to last m·T_i. There is no bound where exchanges overlap
+// compute, which shortens the T_i.
 Seconds PipelinePricer::least_step(const Degrees& degrees, const Order& order) const {
   const Plan& plan = degrees.plan;
-  const bool hides = plan.overlap.expert_parallel || plan.zero_stage >= 2 ||
-                     plan.offload.parameters != OffloadTarget::none;
-  if (degrees.of_groups.empty() || hides) return Seconds(0);
+  if (degrees.of_groups.empty() || plan.overlap.expert_parallel) return Seconds(0);
+  const bool hides = plan.zero_stage >= 2 || plan.offload.parameters != OffloadTarget::none;
   const std::vector<AllocatedLayer>& reference = degrees.of_groups.front().layers;
   Seconds work = layer_times(degrees.of_groups.front());
   double weights = 0;
@@ -346,7 +346,8 @@ Seconds PipelinePricer::least_step(const Degrees& degrees, const Order& order) c
     const AllocationProblem& own = degrees.of_groups[group];
     const double slowness = least_slowness(own.layers, reference);
     for (int left = stages_of(plan, group); left > 0; --left) {
-      weights += std::max(0.0, (1 / slowness - weights) / plan.microbatches);
+      const double counted = hides ? 0 : weights;
+      weights += std::max(0.0, (1 / slowness - counted) / plan.microbatches);
       work += own.stages[--stage].time / slowness;
     }
   }
