@@ -111,7 +111,7 @@ std::optional<Json> write_numbers(const Numbers& numbers) {
 Field<PlannerKeys> dimension_like_plan(std::string_view key, Numbers SearchSpace::*member,
                                        const std::vector<std::string>& names = {}) {
   const FieldSpec& of_plan = key_of_plan(key);
-  const int least = std::string_view(key) == "zero_stage" ? 0 : 1;
+  const int least = key == "zero_stage" ? 0 : 1;
   AnyShape one{{of_plan.shape}};
   if (!names.empty()) one.alternatives.push_back({ChoiceShape{names}});
   AnyShape any = one;

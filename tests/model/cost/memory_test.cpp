@@ -573,5 +573,20 @@ TEST(KindsOfMemory, SumToWhatTheDeviceMustHave) {
   EXPECT_EQ(memory.device(), sum);
 }
 
+// Flash attention keeps no scores, so selective recomputation of them repeats nothing, whether the
+// halves of backward passes are apart or not.
+TEST(StageMemory, OfSelectiveRecomputationUnderFlashAttentionIsThatOfNone) {
+  const PreparedJob job = llama_8b_on_h100(1, 64);
+  ASSERT_TRUE(job.job.training.stack.flash_attention);
+  ASSERT_EQ(job.job.training.stack.selective, SelectiveRecompute::core_attention);
+  for (const char* schedule : {"1f1b", "zb-h1", "zb-h2", "zb-v", "dualpipe"}) {
+    PlanRequest request{.pipeline_parallel = 4, .schedule = schedule, .micro_batch = 1};
+    if (std::string_view(schedule) == "zb-v") request.virtual_stages = 2;
+    const Bytes none = estimate(job, legal_plan(job, request)).peak_memory;
+    request.recompute = {RecomputeMode::selective, 0};
+    EXPECT_EQ(estimate(job, legal_plan(job, request)).peak_memory, none) << schedule;
+  }
+}
+
 }  // namespace
 }  // namespace trainyard

@@ -65,6 +65,26 @@ TEST(UnlikeRequest, MayBeAPlanThatDoesNotFit) {
   }
 }
 
+// A stage on each of two like groups is a stage on each of two nodes, whatever fill and drain hide.
+TEST(UnlikeRequest, OfAPipelineThroughLikeGroupsTakesAsLongAsOneCluster) {
+  GroupedJob groups = groups_of({1, 1});
+  groups.training.global_batch = 16;
+  for (Cluster& group : groups.cluster.groups) group.intra.bandwidth *= 0.1;
+  Cluster both = groups.cluster.groups[0];
+  both.nodes = 2;
+  for (const int zero : {0, 1, 2, 3}) {
+    PlanRequest request{.pipeline_parallel = 2, .schedule = "1f1b", .micro_batch = 1};
+    request.zero_stage = zero;
+    request.overlap.data_parallel = true;
+    const auto priced =
+        price_grouped(groups, {.use = GroupUse::pipeline, .order = {0, 1}, .plan = request});
+    ASSERT_TRUE(priced) << priced.error().message;
+    const auto plan = make_plan(request, groups.model, both, groups.training);
+    const Estimate one = estimate(prepare({groups.model, both, groups.training}), plan.value());
+    EXPECT_NEAR(priced->step_time / one.step_time, 1, 1e-9) << zero;
+  }
+}
+
 // Four devices a node, 12 layers, 96 sequences.
 TEST(UnlikeRequest, IsRefusedByTheKeyThatCannotBe) {
   const GroupedJob job = groups_of({1, 1.5});
