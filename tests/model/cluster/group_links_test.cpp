@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <map>
 #include <set>
 
 #include "model/cluster/topology_graph.h"
@@ -255,6 +254,8 @@ class Router {
       nics_[static_cast<std::size_t>(first / domain)].push_back(vertex);
     }
     devices_per_domain_ = domain;
+    sent_.resize(leaf_.size());
+    received_.resize(leaf_.size());
   }
 
   void send(int from, int to, double bytes) {
@@ -281,8 +282,11 @@ class Router {
   // The time at which the fullest link is done.
   double time() const {
     double longest = 0;
-    for (const auto& [link, bytes] : load_) {
-      const auto edge = boost::edge(link.first, link.second, graph_).first;
+    for (const auto vertex : boost::make_iterator_range(vertices(graph_))) {
+      const double bytes = std::max(sent_[vertex], received_[vertex]);
+      if (bytes == 0) continue;
+      const VertexId upper = leaf_[vertex] != vertex ? leaf_[vertex] : spine_[vertex];
+      const auto edge = boost::edge(vertex, upper, graph_).first;
       longest = std::max(longest, bytes / graph_[edge].bandwidth.value());
     }
     return longest;
@@ -301,19 +305,18 @@ class Router {
   void climb(VertexId from, VertexId to, double bytes) {
     const VertexId up = leaf_[from];
     const VertexId down = leaf_[to];
-    load_[{from, up}] += bytes;
-    load_[{down, to}] += bytes;
+    sent_[from] += bytes;
+    received_[to] += bytes;
     if (up == down) return;
-    const VertexId spine = spine_[up];
-    load_[{up, spine}] += bytes;
-    load_[{spine, down}] += bytes;
+    sent_[up] += bytes;
+    received_[down] += bytes;
   }
 
   TopologyGraph graph_;
   std::vector<VertexId> leaf_, spine_;       // above each vertex
   std::vector<std::vector<VertexId>> nics_;  // of each domain
   int devices_per_domain_ = 0;
-  std::map<std::pair<VertexId, VertexId>, double> load_;  // bytes in one direction
+  std::vector<double> sent_, received_;  // bytes on the link from each vertex to what is above it
 };
 
 // All groups of `size` ranks, `stride` apart, that partition the cluster.
