@@ -4,6 +4,8 @@
 // "which links".
 #pragma once
 
+#include <cstdint>
+
 #include "model/units.h"
 
 namespace trainyard {
@@ -66,6 +68,8 @@ struct GroupLinks {
                                      // have less bandwidth out than their domains have together
                                      // (oversubscribed leaves)
   BytesPerSecond way_out;            // per rank, out of its domain, whatever is beyond
+  std::uint32_t dimensions = 0;      // of a torus along which messages go, one bit each; 0: other
+                                     // groups may take the same links between switches
   Seconds across_latency;            // α of a step between domains
   Seconds small_latency;             // … by the fabric's protocol for small messages
   double small_share = 0;            // its share of the bandwidth; 0: there is none

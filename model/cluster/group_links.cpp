@@ -133,6 +133,7 @@ GroupLinks links_among(const FabricTiers& tiers, GroupShape group, RankRange amo
   links.across_all_to_all = passed.all_to_all;
   links.small_latency = tiers.small_latency;
   links.small_share = tiers.small_share;
+  if (counted != nullptr) links.dimensions = counted->dimensions;
   links.crowding = crowding_of(tiers, group, counted, straddling, links);
   return links;
 }

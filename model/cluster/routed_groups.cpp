@@ -207,6 +207,7 @@ GroupRates GroupRouter::compute(GroupShape shape, int members, RankRange among) 
   }
   rates.all_to_all = rate(static_cast<double>(shape.size - members) / shape.size, finish());
   rates.times = crossing_times(groups, members);
+  rates.dimensions = dimensions_of(torus_, groups.ranks, groups.size);
   return rates;
 }
 

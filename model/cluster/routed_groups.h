@@ -15,6 +15,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <utility>
@@ -37,6 +38,7 @@ struct GroupRates {
   BytesPerSecond passing;              // as GroupLinks::passing
   BytesPerSecond all_to_all;           // as GroupLinks::across_all_to_all
   std::optional<CrossingTimes> times;  // none: those computed from the tiers hold
+  std::uint32_t dimensions = 0;        // as GroupLinks::dimensions
 };
 
 // Adds up the bytes that every link carries. A value with its own scratch memory.

@@ -138,10 +138,17 @@ struct SharedLink {
   }
 };
 
+bool take_other_dimensions(const GroupLinks& a, const GroupLinks& b) {
+  return a.dimensions != 0 && b.dimensions != 0 && (a.dimensions & b.dimensions) == 0;
+}
+
 // Bandwidth per member of the links that both use. An exchange that stays below a leaf does not use
-// the leaf's uplinks, even if these limit the traffic of parameters.
+// the leaf's uplinks, even if these limit the traffic of parameters; one along other dimensions of
+// a torus uses none of the links between switches.
 BytesPerSecond shared_capacity(const GroupLinks& data, const GroupLinks& exchange) {
-  return exchange.narrow_levels < data.narrow_levels ? data.way_out : data.across;
+  const bool meet_at_nics =
+      exchange.narrow_levels < data.narrow_levels || take_other_dimensions(data, exchange);
+  return meet_at_nics ? data.way_out : data.across;
 }
 
 Together at_work(const DataTraffic& data, const GroupLinks& exchange, const WireUse& use) {
