@@ -52,6 +52,7 @@ TerminationGuard::TerminationGuard() {
 }
 
 TerminationGuard::~TerminationGuard() {
+  if (interrupt_requested) return;
   for (std::size_t i = 0; i < kTerminations.size(); ++i) {
     std::signal(kTerminations[i], previous_[i]);
   }

@@ -38,6 +38,7 @@ class InterruptOnTermination {
 };
 // While it lives, Ctrl-C, SIGTERM and SIGHUP (of schedulers and lost terminals) ask the work to
 // stop, however often they come: an orderly end, which leaves nothing behind, is not cut short.
+// Once one came, the program is about to end, and so it stays until it has.
 class TerminationGuard {
  public:
   TerminationGuard();

@@ -120,7 +120,7 @@ TEST(RunCommand, NamesARankThatIsStoppedWhileAnotherWorksOn) {
 
 // A stopped rank keeps the others from ending until the supervisor's patience is over. Signals that
 // are sent in the meantime must not end the supervisor before it has written and removed
-// everything.
+// everything, nor change what it says at its end.
 TEST(RunCommand, SavesWhatWasMeasuredHoweverOftenItIsInterrupted) {
   const fs::path profile = scratch_folder() / "profile.json";
   Running running(endless(tiny_scenario(kTwoStages, 2), profile));
@@ -132,6 +132,11 @@ TEST(RunCommand, SavesWhatWasMeasuredHoweverOftenItIsInterrupted) {
     kill(-running.process(), signal);
     std::this_thread::sleep_for(100ms);
   }
+  const std::jthread impatient([&](const std::stop_token& ended) {
+    for (; !ended.stop_requested(); std::this_thread::sleep_for(1ms)) {
+      kill(running.process(), SIGINT);
+    }
+  });
   expect_ended(running, processes, profile, 0);
   EXPECT_TRUE(fs::is_empty(running.folder()));
 }
