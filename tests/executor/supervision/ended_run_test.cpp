@@ -128,15 +128,15 @@ TEST(RunCommand, SavesWhatWasMeasuredHoweverOftenItIsInterrupted) {
   ASSERT_TRUE(board);
   const std::vector<int> processes = {running.board(0)->head().process, board->head().process};
   kill(board->head().process, SIGSTOP);
-  for (const int signal : {SIGINT, SIGINT, SIGTERM}) {
-    kill(-running.process(), signal);
-    std::this_thread::sleep_for(100ms);
-  }
   const std::jthread impatient([&](const std::stop_token& ended) {
     for (; !ended.stop_requested(); std::this_thread::sleep_for(1ms)) {
       kill(running.process(), SIGINT);
     }
   });
+  for (const int signal : {SIGINT, SIGINT, SIGTERM}) {
+    kill(-running.process(), signal);
+    std::this_thread::sleep_for(100ms);
+  }
   expect_ended(running, processes, profile, 0);
   EXPECT_TRUE(fs::is_empty(running.folder()));
 }
