@@ -122,7 +122,9 @@ void expect_published(OperationKind kind, bool computes) {
   const RunPlan plan{.backend = BackendKind::cuda, .warmup = 0, .steps = 1, .alone = 0};
   std::thread rank(
       [&] { EXPECT_TRUE(run_rank(setting, plan, *program, layout, *transport, *board)); });
-  wait_until([&] { return head.operation == operations - 1 && head.under_way[0] == hanging; });
+  // All of the step are handed over. The number of the last one stands there for a moment only.
+  wait_until([&] { return head.operation == operations && head.under_way[0] == hanging; });
+  EXPECT_EQ(head.operation, operations);
   std::this_thread::sleep_for(kLooks);
   const std::int64_t stopped = head.beats;
   EXPECT_GT(stopped, fills.count + operations);

@@ -34,7 +34,7 @@ struct Brought {
   float number = 0;
   int flag = 0;
   const unsigned short* row = nullptr;
-  unsigned a[4]{}, b[2]{};
+  float a[8]{}, b[4]{};
 };
 
 class EmulatedBlock {
@@ -106,13 +106,13 @@ void EmulatedBlock::live() {
   }
 }
 
-float as_float(unsigned pair, int half, bool of_fp16) {
-  const unsigned own = half == 0 ? pair & 0xffffU : pair >> 16;
-  if (of_fp16) return __half2float(__half(__half_raw{static_cast<unsigned short>(own)}));
-  const unsigned bits = own << 16;
-  float number = 0;
-  std::memcpy(&number, &bits, sizeof(number));
-  return number;
+// The two numbers of 16 bits in each register.
+void decode(const unsigned* pairs, std::size_t count, bool of_fp16, float* numbers) {
+  for (std::size_t i = 0; i < 2 * count; ++i) {
+    const unsigned bits = i % 2 == 0 ? pairs[i / 2] & 0xffffU : pairs[i / 2] >> 16;
+    numbers[i] = of_fp16 ? __half2float(__half(__half_raw{static_cast<unsigned short>(bits)}))
+                         : std::bit_cast<float>(bits << 16);
+  }
 }
 
 }  // namespace
@@ -159,17 +159,16 @@ void emulated_multiply_add(float (&sum)[4], const unsigned (&a)[4], unsigned b0,
   EmulatedBlock& b = block();
   const std::size_t lane = b.current() % 32, first = b.current() - lane;
   Brought& mine = b.brought[b.current()];
-  std::memcpy(mine.a, a, sizeof(a));
-  mine.b[0] = b0;
-  mine.b[1] = b1;
+  decode(a, 4, of_fp16, mine.a);
+  const unsigned pairs[2] = {b0, b1};
+  decode(pairs, 2, of_fp16, mine.b);
   b.meet();
   for (std::size_t i = 0; i < 4; ++i) {
     const std::size_t row = lane / 4 + (i / 2) * 8, column = 2 * (lane % 4) + i % 2;
     for (std::size_t k = 0; k < 16; ++k) {
       const Brought& of_a = b.brought[first + row % 8 * 4 + k % 8 / 2];
       const Brought& of_b = b.brought[first + column * 4 + k % 8 / 2];
-      sum[i] += as_float(of_a.a[row / 8 + k / 8 * 2], static_cast<int>(k % 2), of_fp16) *
-                as_float(of_b.b[k / 8], static_cast<int>(k % 2), of_fp16);
+      sum[i] += of_a.a[2 * (row / 8 + k / 8 * 2) + k % 2] * of_b.b[2 * (k / 8) + k % 2];
     }
   }
   b.meet();

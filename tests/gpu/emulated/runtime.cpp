@@ -16,6 +16,7 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <vector>
 
 namespace {
 
@@ -138,12 +139,6 @@ const Product& product_of(cublasLtMatmulDesc_t of) { return *reinterpret_cast<co
 
 const Layout& layout(cublasLtMatrixLayout_t of) { return *reinterpret_cast<const Layout*>(of); }
 
-float element(const void* data, const Layout& of, cublasOperation_t turn, std::int64_t row,
-              std::int64_t column) {
-  const bool turned = turn == CUBLAS_OP_T;
-  return number_at(data, of.type, turned ? row * of.leading + column : column * of.leading + row);
-}
-
 // The factor of element (outer, k) of an operand. Scales of blocks are stored in tiles of 128 × 4
 // (cuBLAS documentation, 1D block scaling factors layout).
 float scale_of(const Product& product, int which, std::int64_t depth, std::int64_t outer,
@@ -157,6 +152,24 @@ float scale_of(const Product& product, int which, std::int64_t depth, std::int64
   const std::int64_t tile = outer / 128 * tiles_across + k / 32 / 4;
   const std::int64_t place = tile * 128 * 4 + outer % 32 * 16 + outer % 128 / 32 * 4 + k / 32 % 4;
   return std::ldexp(1.0F, static_cast<const unsigned char*>(scales)[place] - 127);
+}
+
+// An operand's numbers times their factors, the `depth` of each row of the first or each column of
+// the second one after another.
+std::vector<float> decoded(const void* data, const Layout& of, const Product& product, int which) {
+  const bool outer_is_row = which == 0, turned = product.turns[which] == CUBLAS_OP_T;
+  const bool depth_is_first = outer_is_row == turned;  // in memory, where columns are contiguous
+  const std::int64_t depth = depth_is_first ? of.rows : of.columns;
+  const std::int64_t outers = depth_is_first ? of.columns : of.rows;
+  std::vector<float> numbers(static_cast<std::size_t>(depth * outers));
+  for (std::int64_t outer = 0; outer < outers; ++outer) {
+    for (std::int64_t k = 0; k < depth; ++k) {
+      const std::int64_t at = depth_is_first ? outer * of.leading + k : k * of.leading + outer;
+      numbers[static_cast<std::size_t>(outer * depth + k)] =
+          number_at(data, of.type, at) * scale_of(product, which, depth, outer, k);
+    }
+  }
+  return numbers;
 }
 
 // Whether cuBLASLt accepts the product. The documentation requires of operands in 8 bits (compute
@@ -436,17 +449,12 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t of, const v
   } else if (product.fast != 0) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
+  const std::vector<float> left = decoded(a, la, product, 0), right = decoded(b, lb, product, 1);
   for (std::int64_t column = 0; column < lc.columns; ++column) {
     for (std::int64_t row = 0; row < lc.rows; ++row) {
+      const float *of_row = left.data() + row * depth, *of_column = right.data() + column * depth;
       float sum = 0;
-      for (std::int64_t k = 0; k < depth; ++k) {
-        const float left = element(a, la, product.turns[0], row, k);
-        const float right = element(b, lb, product.turns[1], k, column);
-        const float scale =
-            narrow ? scale_of(product, 0, depth, row, k) * scale_of(product, 1, depth, column, k)
-                   : 1;
-        sum += left * right * scale;
-      }
+      for (std::int64_t k = 0; k < depth; ++k) sum += of_row[k] * of_column[k];
       const std::int64_t at = column * lc.leading + row;
       const float scale = *static_cast<const float*>(kept);
       if (scale != 0) sum += scale * number_at(c, lc.type, at);
