@@ -85,7 +85,7 @@ class Running {
 inline constexpr const char* kTwoStages = R"("pipeline_parallel": 2)";
 
 inline std::string endless(const std::string& scenario, const std::filesystem::path& profile) {
-  return fmt::format("run {} --steps 100000 --timeout 4 -o {}", scenario, profile.string());
+  return fmt::format("run {} --steps 100000 --timeout 2 -o {}", scenario, profile.string());
 }
 
 }  // namespace trainyard

@@ -201,10 +201,10 @@ TEST(LaunchedRanks, EndsARankThatHasNotGoneOnWhereThereIsNoSupervisor) {
   EXPECT_EQ(ranks[0].wait(), 3);
   const std::string error = ranks[0].error();
   EXPECT_TRUE(error.starts_with("trainyard: rank 1 on ")) << error;
-  EXPECT_NE(error.find(" is stopped and has not gone on for 4 s: step "), std::string::npos)
+  EXPECT_NE(error.find(" is stopped and has not gone on for 2 s: step "), std::string::npos)
       << error;
   EXPECT_EQ(lines_of(error).size(), 1U) << error;
-  expect_saved(0, "has not gone on for 4 s: step ");
+  expect_saved(0, "has not gone on for 2 s: step ");
 }
 
 TEST(LaunchedRanks, SavesWhatARankMeasuredWhosePeerIsKilled) {
