@@ -162,7 +162,7 @@ TEST_F(OpenedTrace, IsDrawnMeasuredAbovePredicted) {
 // The earlier timeline stays.
 TEST_F(OpenedTrace, IsKeptWhereTheNextOneIsCancelled) {
   const auto before = play_.step();
-  std::vector<Span> spans(200000, {"rank 0", "compute", "linear", Seconds(0), Seconds(1)});
+  std::vector<Span> spans(40000, {"rank 0", "compute", "linear", Seconds(0), Seconds(1)});
   const auto file = written("large-trace.json", span_trace(spans));
   QObject::connect(&play_, &StepPlay::progressed, [this](double fraction) {
     EXPECT_GT(fraction, 0);

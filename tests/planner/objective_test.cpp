@@ -18,6 +18,7 @@
 #include "planner/planner.h"
 #include "tests/planner/jobs.h"
 #include "tests/planner/random_jobs.h"
+#include "tests/support/random_cases.h"
 
 namespace trainyard {
 namespace {
@@ -55,7 +56,7 @@ TEST(RobustStepTime, IsTheHighEndAndTheShareOfTimeThatAStragglerTakes) {
 
 TEST(Search, MinimisesGoodputAndTheRobustStepAsAListOfAllPlansDoes) {
   RandomJobs jobs(21);
-  for (int i = 0; i < 12; ++i) {
+  for (int i = 0; i < random_cases(12); ++i) {
     const PreparedJob job = prepare(jobs.next());
     SearchOptions options{.objective = i % 2 == 0 ? Objective::goodput : Objective::step_time,
                           .top = 1};
@@ -106,7 +107,7 @@ TEST(Search, GoodputDividesTheStepByWhatFailuresLeave) {
 TEST(ParetoFront, IsThatOfAListOfAllPlans) {
   RandomJobs jobs(22);
   int longer = 0;
-  for (int i = 0; i < 12; ++i) {
+  for (int i = 0; i < random_cases(12); ++i) {
     const PreparedJob job = prepare(jobs.next());
     const std::vector<Candidate> all = all_plans(job);
     SearchOptions options;

@@ -15,6 +15,7 @@
 #include "simulator/step.h"
 #include "tests/model/cost/example_jobs.h"
 #include "tests/model/workload/models.h"
+#include "tests/support/random_cases.h"
 
 namespace trainyard {
 namespace {
@@ -320,7 +321,7 @@ void compare(const Case& one, Counts& compared) {
 TEST(Folding, GivesTheTimesOfAllRanksOnRandomPlans) {
   Draws draws(7);
   Counts compared;
-  for (int i = draws_asked(300); i > 0; --i) {
+  for (int i = draws_asked(random_cases(300)); i > 0; --i) {
     const auto one = draws.next();
     if (!one) continue;
     SCOPED_TRACE(testing::Message() << name_of(one->job.job.cluster.inter.kind) << ", "
@@ -331,11 +332,12 @@ TEST(Folding, GivesTheTimesOfAllRanksOnRandomPlans) {
   EXPECT_LE(compared["unlike links"], 3);
   for (const char* kind : {"unlike", "parted", "ZeRO-0", "ZeRO-1", "ZeRO-2", "ZeRO-3", "sequences",
                            "dynamic", "routing", "context", "experts"}) {
-    EXPECT_GE(compared[kind], 5) << kind;
+    EXPECT_GE(compared[kind], random_cases(5)) << kind;
   }
-  for (const InterNodeKind kind : kFabrics) EXPECT_GE(compared[name_of(kind)], 10) << name_of(kind);
+  for (const InterNodeKind kind : kFabrics)
+    EXPECT_GE(compared[name_of(kind)], random_cases(10)) << name_of(kind);
   for (const Schedule* schedule : schedules()) {
-    EXPECT_GE(compared[std::string(schedule->name)], 5) << schedule->name;
+    EXPECT_GE(compared[std::string(schedule->name)], random_cases(5)) << schedule->name;
   }
   for (const auto& [kind, number] : compared) RecordProperty(kind, number);
 }
@@ -345,7 +347,7 @@ TEST(Folding, GivesTheTimesOfAllRanksOnEqualNodes) {
   EqualNodes draws(11);
   Counts compared;
   int played = 0;
-  for (int i = draws_asked(300); i > 0; --i) {
+  for (int i = draws_asked(random_cases(300)); i > 0; --i) {
     const auto one = draws.next();
     if (!one) continue;
     ++played;
@@ -354,15 +356,15 @@ TEST(Folding, GivesTheTimesOfAllRanksOnEqualNodes) {
     compare(*one, compared);
     if (testing::Test::HasFailure()) return;
   }
-  EXPECT_GE(played, 150);
+  EXPECT_GE(played, random_cases(150));
   EXPECT_LE(20 * compared["unlike"], played);
-  EXPECT_GE(compared["parted"], 10);
+  EXPECT_GE(compared["parted"], random_cases(10));
   for (const char* kind : {"fat_tree", "rail", "ZeRO-0", "ZeRO-1", "ZeRO-2", "ZeRO-3",
                            "experts, tensor groups and ZeRO", "sharding groups", "orders"}) {
-    EXPECT_GE(compared[kind], 20) << kind;
+    EXPECT_GE(compared[kind], random_cases(20)) << kind;
   }
   for (const Schedule* schedule : schedules()) {
-    EXPECT_GE(compared[std::string(schedule->name)], 5) << schedule->name;
+    EXPECT_GE(compared[std::string(schedule->name)], random_cases(5)) << schedule->name;
   }
   RecordProperty("played", played);
   for (const auto& [kind, number] : compared) RecordProperty(kind, number);

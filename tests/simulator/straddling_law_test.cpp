@@ -15,6 +15,7 @@
 #include "simulator/engine/phases.h"
 #include "tests/model/cluster/clusters.h"
 #include "tests/simulator/call_graph.h"
+#include "tests/support/random_cases.h"
 
 namespace trainyard {
 namespace {
@@ -65,6 +66,7 @@ class StraddlingGroupsTake : public testing::TestWithParam<Named> {};
 TEST_P(StraddlingGroupsTake, AsLongAsTheirFlowsWithinATenth) {
   const auto& [operation, algorithm, inside] = GetParam();
   for (const Straddling& place : straddling_groups()) {
+    if (!is_next_tried()) continue;
     const Cluster cluster = cluster_of(place);
     const TopologyGraph topology = make_topology(cluster);
     const GroupLinks links = group_links(fabric_tiers(cluster), place.shape);

@@ -12,6 +12,7 @@
 #include "planner/findings/baseline.h"
 #include "planner/heterogeneous/baseline.h"
 #include "tests/planner/jobs.h"
+#include "tests/support/random_cases.h"
 
 namespace trainyard {
 namespace {
@@ -76,10 +77,11 @@ TEST(UnlikeMarginal, IsWhatASearchFromScratchGains) {
     options.space.tensor_parallel = {1, 4};
     options.space.micro_batch = {1, 4};
     options.space.zero_stage = {1};
-    expect_from_scratch(groups_of({1, 1.5}), options);
-    expect_from_scratch(groups_of({2, 1, 1.5}), options);
-    // A little too small for the fastest plan.
-    expect_from_scratch(tight(groups_of({1, 1.5}), 0, full * 0.995), options);
+    // The last of them are a little too small for the fastest plan.
+    for (const GroupedJob& job : {groups_of({1, 1.5}), groups_of({2, 1, 1.5}),
+                                  tight(groups_of({1, 1.5}), 0, full * 0.995)}) {
+      if (is_next_tried()) expect_from_scratch(job, options);
+    }
   }
 }
 
