@@ -47,7 +47,7 @@ Expected<std::unique_ptr<OpenDocument>> parsed(std::string text, Document docume
 
 // The allowed names, if one line has room for them.
 std::string allowed_names(std::string_view kind, const std::vector<std::string>& names) {
-  constexpr std::size_t kMost = 16;
+  constexpr std::size_t kMost = 20;
   if (names.size() > kMost) return fmt::format("the name of a {} in the catalog", kind);
   return fmt::format("\"{}\"", fmt::join(names, "\", \""));
 }

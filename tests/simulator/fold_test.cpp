@@ -329,15 +329,15 @@ TEST(Folding, GivesTheTimesOfAllRanksOnRandomPlans) {
     compare(*one, compared);
     if (testing::Test::HasFailure()) return;
   }
+  if (kSanitized) return;  // a third of the plans
   EXPECT_LE(compared["unlike links"], 3);
   for (const char* kind : {"unlike", "parted", "ZeRO-0", "ZeRO-1", "ZeRO-2", "ZeRO-3", "sequences",
                            "dynamic", "routing", "context", "experts"}) {
-    EXPECT_GE(compared[kind], random_cases(5)) << kind;
+    EXPECT_GE(compared[kind], 5) << kind;
   }
-  for (const InterNodeKind kind : kFabrics)
-    EXPECT_GE(compared[name_of(kind)], random_cases(10)) << name_of(kind);
+  for (const InterNodeKind kind : kFabrics) EXPECT_GE(compared[name_of(kind)], 10) << name_of(kind);
   for (const Schedule* schedule : schedules()) {
-    EXPECT_GE(compared[std::string(schedule->name)], random_cases(5)) << schedule->name;
+    EXPECT_GE(compared[std::string(schedule->name)], 5) << schedule->name;
   }
   for (const auto& [kind, number] : compared) RecordProperty(kind, number);
 }
@@ -356,15 +356,16 @@ TEST(Folding, GivesTheTimesOfAllRanksOnEqualNodes) {
     compare(*one, compared);
     if (testing::Test::HasFailure()) return;
   }
-  EXPECT_GE(played, random_cases(150));
+  if (kSanitized) return;  // a third of the plans
+  EXPECT_GE(played, 150);
   EXPECT_LE(20 * compared["unlike"], played);
-  EXPECT_GE(compared["parted"], random_cases(10));
+  EXPECT_GE(compared["parted"], 10);
   for (const char* kind : {"fat_tree", "rail", "ZeRO-0", "ZeRO-1", "ZeRO-2", "ZeRO-3",
                            "experts, tensor groups and ZeRO", "sharding groups", "orders"}) {
-    EXPECT_GE(compared[kind], random_cases(20)) << kind;
+    EXPECT_GE(compared[kind], 20) << kind;
   }
   for (const Schedule* schedule : schedules()) {
-    EXPECT_GE(compared[std::string(schedule->name)], random_cases(5)) << schedule->name;
+    EXPECT_GE(compared[std::string(schedule->name)], 5) << schedule->name;
   }
   RecordProperty("played", played);
   for (const auto& [kind, number] : compared) RecordProperty(kind, number);
