@@ -94,7 +94,7 @@ PlanRequest drawn_request(Choices& choices, const Schedule& schedule) {
 
 struct Compared {
   std::string name;
-  Difference difference;
+  Disagreement error;
 };
 
 // offload_agreement_law_test.cpp draws these plans.
@@ -125,10 +125,10 @@ std::vector<Compared> compare(const Schedule& schedule, const Draw& draw) {
       ADD_FAILURE() << described(drawn, *plan) << ": " << simulation.error().message;
       continue;
     }
-    all.push_back({described(drawn, *plan), difference(job, *plan, *simulation)});
+    all.push_back({described(drawn, *plan), disagreement(job, *plan, *simulation)});
   }
   std::sort(all.begin(), all.end(), [](const Compared& a, const Compared& b) {
-    return std::abs(a.difference.time) > std::abs(b.difference.time);
+    return std::abs(a.error.time) > std::abs(b.error.time);
   });
   return all;
 }
@@ -140,8 +140,8 @@ void expect_agreement(const Schedule& schedule, const Draw& draw) {
   ASSERT_EQ(static_cast<int>(all.size()), draw.plans);
   std::vector<double> time, memory;
   for (const Compared& one : all) {
-    time.push_back(one.difference.time);
-    memory.push_back(one.difference.memory);
+    time.push_back(one.error.time);
+    memory.push_back(one.error.memory);
   }
   const Tolerance aim = bound_of(schedule.name).aim;
   fmt::print(
@@ -150,7 +150,7 @@ void expect_agreement(const Schedule& schedule, const Draw& draw) {
       schedule.name, all.size(), 100 * quantile(time, 0.5), 100 * quantile(time, 0.95),
       100 * aim.median, 100 * aim.p95, 100 * quantile(memory, 0.5));
   for (std::size_t i = 0; i < std::min<std::size_t>(10, all.size()); ++i) {
-    fmt::print("  {:+6.1f} %  {}\n", 100 * all[i].difference.time, all[i].name);
+    fmt::print("  {:+6.1f} %  {}\n", 100 * all[i].error.time, all[i].name);
   }
   if (is_drawn_by_hand()) return;  // other plans: figures only
   if (kSanitized) {                // few plans: the aim

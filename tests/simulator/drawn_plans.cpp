@@ -120,7 +120,8 @@ std::string described(const Job& job, const Plan& plan) {
       plan.micro_batch, plan.microbatches, plan.zero_stage, static_cast<int>(plan.recompute.mode));
 }
 
-Difference difference(const PreparedJob& job, const Plan& plan, const StepSimulation& simulation) {
+Disagreement disagreement(const PreparedJob& job, const Plan& plan,
+                          const StepSimulation& simulation) {
   const Estimate expected = estimate(job, plan);
   const Estimate played = as_estimate(job, plan, simulation);
   return {expected.step_time / simulation.step_time - 1,

@@ -54,11 +54,12 @@ bool is_small(const Job& job, const Plan& plan);
 std::string described(const Job& job, const Plan& plan);
 
 // The estimate over the simulation, less 1.
-struct Difference {
+struct Disagreement {
   double time = 0;
   double memory = 0;  // peak of what is allocated; the runtime's own memory is the same in both
 };
-Difference difference(const PreparedJob& job, const Plan& plan, const StepSimulation& simulation);
+Disagreement disagreement(const PreparedJob& job, const Plan& plan,
+                          const StepSimulation& simulation);
 
 // The part q of the values, which are sorted by size without their signs, lies below it.
 double quantile(std::vector<double> values, double q);

@@ -142,7 +142,7 @@ double memory_error_without(const PreparedJob& job, Plan plan) {
   plan.recompute = {};
   const auto simulation = simulate(job, plan);
   if (!simulation) ADD_FAILURE() << simulation.error().message;
-  return simulation ? difference(job, plan, *simulation).memory : 0;
+  return simulation ? disagreement(job, plan, *simulation).memory : 0;
 }
 
 std::vector<Compared> compare(const Named& named, int plans) {
@@ -161,7 +161,7 @@ std::vector<Compared> compare(const Named& named, int plans) {
       ADD_FAILURE() << described(drawn, *plan) << ": " << simulation.error().message;
       continue;
     }
-    const auto [time, memory] = difference(job, *plan, *simulation);
+    const auto [time, memory] = disagreement(job, *plan, *simulation);
     all.push_back({described(drawn, *plan), time, memory, memory_error_without(job, *plan)});
   }
   return all;
