@@ -102,7 +102,7 @@ const std::vector<Named>& draws() {
         0.08,
         4}},
       {"every_second_matmul",
-       {{"torchtitan"}, {}, RecomputeMode::selective, 0.005, 0.02, 0.005, 0.025}},
+       {{"torchtitan"}, {}, RecomputeMode::selective, 0.005, 0.025, 0.005, 0.025}},
   };
   return all;
 }
