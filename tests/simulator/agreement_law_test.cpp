@@ -69,8 +69,9 @@ std::string drawn_stack(Choices& choices, const Schedule& schedule) {
 }
 
 Job drawn_job(Choices& choices, const Schedule& schedule, const std::vector<std::string>& recipes) {
-  const std::string training = fmt::format(R"("stack": "{}", "precision": "{}")",
-                                           drawn_stack(choices, schedule), choices.one_of(recipes));
+  const std::string recipe = choices.one_of(recipes);
+  const std::string training =
+      fmt::format(R"("stack": "{}", "precision": "{}")", drawn_stack(choices, schedule), recipe);
   return drawn_job(choices, {1, 2, 4, 8, 16, 32, 64}, {64, 128, 256, 512, 1024}, training);
 }
 

@@ -81,11 +81,12 @@ Job drawn_job(Choices& choices, const std::vector<int>& nodes, const std::vector
               const std::string& training) {
   const std::string model = choices.one_of_names(catalog_names("model"));
   const std::string cluster = choices.one_of_names(drawn_clusters());
+  const int length = choices.one_of<int>({2048, 4096, 8192});
+  const int batch = choices.one_of(batches);
   const std::string text = fmt::format(
       R"({{"trainyard": "scenario/1", "model": "{}", "cluster": {{{}, "nodes": {}}},
           "training": {{"global_batch": {}, "sequence_length": {}, {}}}}})",
-      model, cluster, choices.one_of(nodes), choices.one_of(batches),
-      choices.one_of<int>({2048, 4096, 8192}), training);
+      model, cluster, choices.one_of(nodes), batch, length, training);
   auto read = parse_scenario(text, "drawn");
   if (!read) ADD_FAILURE() << text << ": " << read.error().message;
   return std::move(read).value().job;
