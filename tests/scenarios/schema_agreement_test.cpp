@@ -16,6 +16,7 @@
 #include "scenarios/fields/reference.h"
 #include "scenarios/json/file.h"
 #include "tests/scenarios/test_folder.h"
+#include "tests/support/random_cases.h"
 #include "tests/support/shared_data.h"
 
 namespace trainyard {
@@ -65,7 +66,9 @@ class Corpus {
     const Json flat = document.flatten();
     for (const auto& [pointer, value] : flat.items()) {
       if (names_a_family_member(pointer) || is_later_entry(pointer)) continue;
-      for (const Json& odd : odd_values()) mutate(document, kind, pointer, odd);
+      for (const Json& odd : odd_values()) {
+        if (is_next_tried()) mutate(document, kind, pointer, odd);
+      }
     }
     for (const auto& [key, value] : document.items()) {
       Json without = document;
@@ -218,7 +221,7 @@ TEST(SchemaAgreement, OnMutationsOfGoodDocuments) {
          {std::pair{"device", "a100-sxm-40gb"}, {"node", "gb200-nvl72"}, {"stack", "internevo"}}) {
       corpus.add_mutations(parse_json(find_in_catalog(kind, name)->text).value(), kind);
     }
-    EXPECT_GT(corpus.size(), 3000U);
+    EXPECT_GT(corpus.size(), static_cast<std::size_t>(random_cases(3000)));
   }
   expect_agreement(file);
 }
