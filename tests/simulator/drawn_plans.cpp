@@ -33,12 +33,13 @@ constexpr std::array kFabrics = {"alone",     "fat tree", "rails",
 
 std::uint64_t number_of(std::string_view text) { return std::hash<std::string_view>{}(text); }
 
+// As members of a scenario's `cluster` without `nodes`.
 std::vector<std::string> all_clusters() {
   std::vector<std::string> clusters;
   for (const std::string& node : catalog_names("node")) {
     clusters.push_back(fmt::format(R"("node": "{}")", node));
   }
-  // The fabrics of other nodes than theirs would say nothing of either.
+  // Without the fabrics that were measured on one node.
   for (const char* fabric : {"fat-tree", "fat-tree-ecmp", "dragonfly", "torus-3d"}) {
     clusters.push_back(fmt::format(R"("node": "dgx-h100-80gb", "fabric": "{}")", fabric));
   }
@@ -58,6 +59,11 @@ std::vector<std::string> all_clusters() {
   return clusters;
 }
 
+const std::vector<std::string>& drawn_clusters() {
+  static const std::vector<std::string> all = all_clusters();
+  return all;
+}
+
 const char* plans_by_hand() { return std::getenv("TRAINYARD_AGREEMENT_PLANS"); }
 
 }  // namespace
@@ -70,11 +76,6 @@ std::string Choices::one_of_names(const std::vector<std::string>& names) {
   return *std::max_element(names.begin(), names.end(), [key](const auto& a, const auto& b) {
     return mixed(key ^ number_of(a)) < mixed(key ^ number_of(b));
   });
-}
-
-const std::vector<std::string>& drawn_clusters() {
-  static const std::vector<std::string> all = all_clusters();
-  return all;
 }
 
 Job drawn_job(Choices& choices, const std::vector<int>& nodes, const std::vector<int>& batches,

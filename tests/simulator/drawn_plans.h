@@ -33,12 +33,9 @@ class Choices {
   std::mt19937_64 random_;
 };
 
-// The clusters that plans are drawn on, as members of a scenario's `cluster` without `nodes`: every
-// node of the catalog, the catalog's other fabrics, and nodes whose devices are linked by PCIe.
-const std::vector<std::string>& drawn_clusters();
-
-// A job of a random model and cluster; `training` is the members of the scenario's `training` after
-// the batch and the sequence length.
+// A job of a random model on a random cluster: of any node of the catalog, on another of its
+// fabrics, or of nodes whose devices are linked by PCIe. `training` is the members of the
+// scenario's `training` after the batch and the sequence length.
 Job drawn_job(Choices& choices, const std::vector<int>& nodes, const std::vector<int>& batches,
               const std::string& training);
 

@@ -72,14 +72,14 @@ TEST(UnlikeMarginal, IsWhatASearchFromScratchGains) {
   const GroupedPlans roomy = plan_groups(groups_of({1, 1.5}));
   const double full =
       roomy.pipeline->shares[0].peak_memory / groups_of({1, 1.5}).cluster.groups[0].device.memory;
-  for (const Objective objective : {Objective::step_time, Objective::memory}) {
-    GroupSearchOptions options{.objective = objective};
-    options.space.tensor_parallel = {1, 4};
-    options.space.micro_batch = {1, 4};
-    options.space.zero_stage = {1};
-    // The last of them are a little too small for the fastest plan.
-    for (const GroupedJob& job : {groups_of({1, 1.5}), groups_of({2, 1, 1.5}),
-                                  tight(groups_of({1, 1.5}), 0, full * 0.995)}) {
+  // The last of them is a little too small for the fastest plan.
+  for (const GroupedJob& job :
+       {groups_of({1, 1.5}), groups_of({2, 1, 1.5}), tight(groups_of({1, 1.5}), 0, full * 0.995)}) {
+    for (const Objective objective : {Objective::step_time, Objective::memory}) {
+      GroupSearchOptions options{.objective = objective};
+      options.space.tensor_parallel = {1, 4};
+      options.space.micro_batch = {1, 4};
+      options.space.zero_stage = {1};
       if (is_next_tried()) expect_from_scratch(job, options);
     }
   }
