@@ -4,11 +4,24 @@
 // "which links".
 #pragma once
 
-#include <cstdint>
+#include <vector>
 
 #include "model/units.h"
 
 namespace trainyard {
+
+class LinkLoads;  // model/cluster/link_loads.h
+
+// How long messages from each of a group's domains to the next take on a routed fabric, where some
+// domains are nearer to each other than others: relative to a message that has the bandwidth
+// GroupLinks::passing, the least of all.
+struct HopTimes {
+  std::vector<double> around;  // while all pass on, the last domain to the first one
+  std::vector<double> along;   // while all but the last domain pass on; of that one, as before it
+  double ends = 1;  // between the first and the last domain, while these send to each other alone
+  double mirrors = 1;  // the longest while the i-th member from the front and that from the back
+                       // send to each other, for all i
+};
 
 // The ranks {first + (i mod run)·stride + (i / run)·jump, i < size}. Every group of a plan has this
 // form, and most are one run. A group needs a second level if it joins two dimensions with a third
@@ -68,14 +81,15 @@ struct GroupLinks {
                                      // have less bandwidth out than their domains have together
                                      // (oversubscribed leaves)
   BytesPerSecond way_out;            // per rank, out of its domain, whatever is beyond
-  std::uint32_t dimensions = 0;      // of a torus along which messages go, one bit each; 0: other
-                                     // groups may take the same links between switches
   Seconds across_latency;            // α of a step between domains
   Seconds small_latency;             // … by the fabric's protocol for small messages
   double small_share = 0;            // its share of the bandwidth; 0: there is none
   bool switched = true;              // inside: a switch (NVSwitch) rather than a mesh or PCIe
   bool one_link = false;             // PCIe: a device's one link carries both the traffic inside
                                      // and that out of the domain, which share it
+  const LinkLoads* loads = nullptr;  // of links between switches, as long as the cluster's tiers
+                                     // live; null: what groups have in common follows from tiers
+  const HopTimes* hops = nullptr;    // as long as the tiers live; null: all messages take as long
   Crowding crowding;
   friend bool operator==(const GroupLinks&, const GroupLinks&) = default;
 };

@@ -133,12 +133,18 @@ GroupLinks links_among(const FabricTiers& tiers, GroupShape group, RankRange amo
   links.across_all_to_all = passed.all_to_all;
   links.small_latency = tiers.small_latency;
   links.small_share = tiers.small_share;
-  if (counted != nullptr) links.dimensions = counted->dimensions;
+  if (tiers.routed != nullptr && counted != nullptr) links.loads = counted->loads.get();
   links.crowding = crowding_of(tiers, group, counted, straddling, links);
   return links;
 }
 
 }  // namespace
+
+const HopTimes* hop_times(const FabricTiers& tiers, GroupShape group) {
+  if (tiers.routed == nullptr) return nullptr;
+  const int members = members_within(group, tiers.tiers.front().ranks);
+  return members < group.size ? tiers.routed->hop_times(group, members) : nullptr;
+}
 
 GroupLinks group_links(const FabricTiers& tiers, GroupShape group) {
   return links_among(tiers, group, {});

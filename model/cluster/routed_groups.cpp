@@ -27,6 +27,10 @@ Cluster evenly_routed(Cluster cluster) {
   return cluster;
 }
 
+LinkLoads::Loads& of(LinkLoads::ByPattern& loads, TrafficPattern pattern) {
+  return loads[static_cast<std::size_t>(pattern)];
+}
+
 BytesPerSecond rate(double bytes, double seconds) {
   return BytesPerSecond(seconds > 0 ? bytes / seconds : std::numeric_limits<double>::infinity());
 }
@@ -42,13 +46,9 @@ GroupRouter::GroupRouter(const Cluster& cluster, const TopologyGraph& graph,
       out_alone_(1 / tiers.nics.alone.value()),
       one_link_(tiers.one_link),
       unlike_nics_(tiers.unlike_nics),
+      counter_(graph, cluster.inter.efficiency),
       routes_(cluster, graph),
       even_routes_(evenly_routed(cluster), graph) {
-  for (const auto edge : boost::make_iterator_range(edges(graph))) {
-    capacities_.insert(capacities_.end(), 2,
-                       graph[edge].bandwidth.value() * cluster.inter.efficiency);
-  }
-  load_.resize(capacities_.size());
   read_nics(cluster, graph);
   const int of_node = cluster.devices_per_node;
   const bool nested = ranks_per_domain_ % of_node == 0 || of_node % ranks_per_domain_ == 0;
@@ -127,10 +127,12 @@ GroupRouter::Siblings GroupRouter::siblings(GroupShape shape, RankRange among) c
 // Uses the symmetry of a torus: keeps one group of each orbit, and maps the links of an orbit onto
 // one of them, so that this one gets the load of each.
 void GroupRouter::fold(Siblings& groups) {
-  folded_.clear();
+  counter_.fold({});
   const TorusSymmetry symmetry(torus_, groups.ranks, groups.size);
   if (symmetry.copies() == 1) return;
-  if (!fold_links(symmetry)) return folded_.clear();
+  Folded folded(counter_.links());
+  if (!fold_links(symmetry, folded)) return;
+  counter_.fold(std::move(folded));
   std::vector<int> kept;
   for (std::size_t i = 0; i < groups.count(); ++i) {
     const Ranks group = groups[i];
@@ -143,58 +145,64 @@ void GroupRouter::fold(Siblings& groups) {
 
 // Maps the links of each node onto those of the node that stands for its orbit; false if these are
 // not alike.
-bool GroupRouter::fold_links(const TorusSymmetry& symmetry) {
-  folded_.resize(load_.size());
+bool GroupRouter::fold_links(const TorusSymmetry& symmetry, Folded& folded) const {
   for (int node = 0; node < devices_ / torus_.devices; ++node) {
     const int first = symmetry.first(node);
-    if (!fold_switch(node, first) || !fold_nics(node, first)) return false;
+    if (!fold_switch(node, first, folded) || !fold_nics(node, first, folded)) return false;
   }
   return true;
 }
 
-bool GroupRouter::fold_switch(int node, int first) {
+bool GroupRouter::fold_switch(int node, int first, Folded& folded) const {
   bool alike = true;
   for (std::size_t i = 0; i < torus_.sides.size(); ++i) {
     for (const bool back : {false, true}) {
       const std::int32_t link = routes_.torus_link(node, i, back);
-      alike = alike && (link < 0 || fold_link(link, routes_.torus_link(first, i, back)));
+      alike = alike && (link < 0 || fold_link(link, routes_.torus_link(first, i, back), folded));
     }
   }
   return alike;
 }
 
-bool GroupRouter::fold_nics(int node, int first) {
+bool GroupRouter::fold_nics(int node, int first, Folded& folded) const {
   for (int device = 0; device < torus_.devices; ++device) {
     const auto own = nics_of(node * torus_.devices + device);
     const auto other = nics_of(first * torus_.devices + device);
     if (own.size() != other.size()) return false;
     for (std::size_t i = 0; i < own.size(); ++i) {
       const bool alike = routes_.torus_node(own[i].leaf) == node &&
-                         fold_link(own[i].link, other[i].link) &&
-                         fold_link(own[i].link ^ 1, other[i].link ^ 1);
+                         fold_link(own[i].link, other[i].link, folded) &&
+                         fold_link(own[i].link ^ 1, other[i].link ^ 1, folded);
       if (!alike) return false;
     }
   }
   return true;
 }
 
-bool GroupRouter::fold_link(std::int32_t link, std::int32_t first) {
-  folded_[static_cast<std::size_t>(link)] = first;
-  return capacities_[static_cast<std::size_t>(link)] ==
-         capacities_[static_cast<std::size_t>(first)];
+bool GroupRouter::fold_link(std::int32_t link, std::int32_t first, Folded& folded) const {
+  folded[static_cast<std::size_t>(link)] = first;
+  return counter_.are_alike(link, first);
 }
 
 GroupRates GroupRouter::compute(GroupShape shape, int members, RankRange among) {
   straddling_ = unlike_nics_ || straddles(shape, ranks_per_domain_);
   Siblings groups = siblings(shape, among);
   fold(groups);
+  LinkLoads::ByPattern loads;
+  GroupRates rates;
   for (std::size_t i = 0; i < groups.count(); ++i) send_ring(groups[i]);
-  GroupRates rates{.ring = rate(1, finish()), .passing = {}, .all_to_all = {}, .times = {}};
+  rates.ring = rate(1, counter_.finish(of(loads, TrafficPattern::ring)));
   for (std::size_t i = 0; i < groups.count(); ++i) pass_on(groups[i], members);
-  rates.passing = rate(1, finish());
+  rates.passing = rate(1, counter_.finish(of(loads, TrafficPattern::passing)));
+  rates.all_to_all = rate(static_cast<double>(shape.size - members) / shape.size,
+                          all_to_all_time(groups, of(loads, TrafficPattern::all_to_all)));
+  rates.times = crossing_times(groups, members, loads);
+  rates.loads = std::make_shared<const LinkLoads>(std::move(loads));
+  return rates;
+}
 
-  const std::size_t pairs =
-      groups.all() * static_cast<std::size_t>(shape.size) * static_cast<std::size_t>(shape.size);
+double GroupRouter::all_to_all_time(const Siblings& groups, LinkLoads::Loads& loads) {
+  const std::size_t pairs = groups.all() * groups.size * groups.size;
   const bool tree = kind_ == InterNodeKind::fat_tree || kind_ == InterNodeKind::rail;
   const bool counted_by_pairs = routes_.by_hash() && pairs <= kMostPairs;
   if (counted_by_pairs) {
@@ -205,14 +213,12 @@ GroupRates GroupRouter::compute(GroupShape shape, int members, RankRange among) 
   if (straddling_ && !counted_by_pairs) {
     for (std::size_t i = 0; i < groups.count(); ++i) load_all_to_all(groups[i]);
   }
-  rates.all_to_all = rate(static_cast<double>(shape.size - members) / shape.size, finish());
-  rates.times = crossing_times(groups, members);
-  rates.dimensions = dimensions_of(torus_, groups.ranks, groups.size);
-  return rates;
+  return counted_by_pairs || !tree ? counter_.finish(loads) : counter_.finish();
 }
 
 // None for many messages by hash in a tree: counted as even shares, they follow from the tiers.
-std::optional<CrossingTimes> GroupRouter::crossing_times(const Siblings& groups, int members) {
+std::optional<CrossingTimes> GroupRouter::crossing_times(const Siblings& groups, int members,
+                                                         LinkLoads::ByPattern& loads) {
   if (groups.count() == 0) return std::nullopt;
   const auto size = static_cast<int>(groups.size);
   const int all = size / members;
@@ -226,17 +232,20 @@ std::optional<CrossingTimes> GroupRouter::crossing_times(const Siblings& groups,
 
   CrossingTimes times;
   for (int far = 1; far < all; far *= 2) {
+    const double share = static_cast<double>(std::min(far, all - far)) / size;
+    counter_.note(share);
     const double time = round_time(groups, members, shift_hops(all, far), Sending::every_member);
-    times.halving += time * std::min(far, all - far) / size;
+    times.halving += time * share;
     times.doubling += time;
   }
+  of(loads, TrafficPattern::halving) = counter_.take_noted(times.halving);
   for (const TreeHops& hops : binomial_hops(all)) {
     times.binomial += round_time(groups, members, hops, Sending::first_members);
   }
   for (const TreeHops& hops : scatter_hops(all)) {
     times.scatter += round_time(groups, members, hops, Sending::first_members);
   }
-  times.trees = trees_time(groups, members);
+  times.trees = trees_time(groups, members, of(loads, TrafficPattern::trees));
   times.sums = std::max(out_of_domain_,
                         round_time(groups, members, shift_hops(all, 1), Sending::between_switches));
   if (unlike_nics_ || (kind_ == InterNodeKind::rail && straddling_)) {
@@ -246,7 +255,8 @@ std::optional<CrossingTimes> GroupRouter::crossing_times(const Siblings& groups,
 }
 
 // Time of one direction, the mean of up and down: a hash chooses other ways down than up.
-double GroupRouter::trees_time(const Siblings& groups, int members) {
+double GroupRouter::trees_time(const Siblings& groups, int members, LinkLoads::Loads& loads) {
+  counter_.note(0.5);
   const auto all = static_cast<int>(groups.size) / members;
   TreeHops hops = double_tree_hops(all);
   const double up = round_time(groups, members, hops, Sending::all_together);
@@ -254,7 +264,9 @@ double GroupRouter::trees_time(const Siblings& groups, int members) {
   const double down = round_time(groups, members, hops, Sending::all_together);
   // Under PCIe, blocks of a group in the same domain also reach each other over the links to NICs.
   const int on_link = straddling_ && one_link_ ? 2 : 1;
-  return std::max(on_link * out_alone_ / members, (up + down) / 2);
+  const double time = std::max(on_link * out_alone_ / members, (up + down) / 2);
+  loads = counter_.take_noted(time);
+  return time;
 }
 
 // Time of a round: that of the fullest link, and at least that of a member's own link if a member
@@ -273,7 +285,7 @@ double GroupRouter::round_time(const Siblings& groups, int members, const TreeHo
     }
   }
   route_between();
-  const double links = finish();
+  const double links = counter_.finish();
   const bool own = sending == Sending::every_member || sending == Sending::first_members;
   return own ? std::max(links, most * out_alone_) : links;
 }
@@ -326,17 +338,6 @@ void GroupRouter::send_ring(Ranks group) {
   }
 }
 
-// The last member of each block sends to the first one of the next, over its own NICs.
-void GroupRouter::pass_on(Ranks group, int members) {
-  const auto block = static_cast<std::size_t>(members);
-  for (std::size_t next = 0; next < group.size(); next += block) {
-    const int from = group[(next == 0 ? group.size() : next) - 1];
-    const int to = group[next];
-    if (domain_of(from) == domain_of(to)) continue;
-    send(nics_of(leaving_for(from, to)), nics_of(to), 1);
-  }
-}
-
 // Counts an all-to-all pair by pair. Messages to another rail change rail inside the sender's
 // domain.
 void GroupRouter::send_all_to_all(Ranks group) {
@@ -375,7 +376,7 @@ void GroupRouter::load_rails(Ranks group, Ranks inside, double part) {
 
 void GroupRouter::load(std::span<const Nic> nics, bool inwards, double bytes) {
   for (const Nic& nic : nics) {
-    add({inwards ? nic.link ^ 1 : nic.link, bytes / static_cast<double>(nics.size())});
+    counter_.add({inwards ? nic.link ^ 1 : nic.link, bytes / static_cast<double>(nics.size())});
   }
 }
 
@@ -466,7 +467,7 @@ void GroupRouter::send_around(const Census& census, std::size_t distance, double
     const auto& [to, receivers] = census[(at + distance) % census.size()];
     routes.append_between(from, to, 0, bytes * senders * receivers, uses_);
   }
-  add(uses_);
+  counter_.add(uses_);
 }
 
 void GroupRouter::send(std::span<const Nic> out, std::span<const Nic> in, double bytes) {
@@ -478,8 +479,8 @@ void GroupRouter::send(std::span<const Nic> out, std::span<const Nic> in, double
 
 void GroupRouter::load_nics(std::span<const Nic> out, std::span<const Nic> in, double bytes) {
   for_each_lane(out.size(), in.size(), [&](std::size_t from, std::size_t to, double share) {
-    add({out[from].link, share * bytes});
-    add({in[to].link ^ 1, share * bytes});
+    counter_.add({out[from].link, share * bytes});
+    counter_.add({in[to].link ^ 1, share * bytes});
   });
 }
 
@@ -496,7 +497,7 @@ void GroupRouter::load_switches(std::span<const Nic> out, std::span<const Nic> i
       send_later({leaving.leaf, arriving.leaf, share * bytes});
     }
   });
-  add(uses_);
+  counter_.add(uses_);
 }
 
 void GroupRouter::send_later(const Sent& sent) {
@@ -520,42 +521,33 @@ void GroupRouter::route_between() {
     routes.append_between(sum.from, sum.to, 0, sum.bytes, uses_);
   }
   between_.clear();
-  add(uses_);
-}
-
-void GroupRouter::add(std::span<const LinkUse> uses) {
-  for (const LinkUse& use : uses) add(use);
-}
-
-void GroupRouter::add(const LinkUse& use) {
-  const std::int32_t link =
-      folded_.empty() ? use.link : folded_[static_cast<std::size_t>(use.link)];
-  double& load = load_[static_cast<std::size_t>(link)];
-  if (load == 0) loaded_.push_back(link);
-  load += use.share;
-}
-
-// Seconds until the fullest link is done; what was sent is forgotten.
-double GroupRouter::finish() {
-  double longest = 0;
-  for (const std::int32_t loaded : loaded_) {
-    const auto link = static_cast<std::size_t>(loaded);
-    longest = std::max(longest, load_[link] / capacities_[link]);
-    load_[link] = 0;
-  }
-  loaded_.clear();
-  return longest;
+  counter_.add(uses_);
 }
 
 RoutedGroups::~RoutedGroups() { const std::unique_ptr<GroupRouter> idle(idle_); }
 
-const GroupRates& RoutedGroups::rates(GroupShape shape, int members) {
-  if (const GroupRates* known = known_.find(shape)) return *known;
+template <typename Compute>
+auto RoutedGroups::with_router(Compute compute) {
   std::unique_ptr<GroupRouter> router(idle_.exchange(nullptr));
   if (router == nullptr) router = std::make_unique<GroupRouter>(router_);
-  const GroupRates& rates = known_.add(shape, router->compute(shape, members));
+  auto computed = compute(*router);
   router.reset(idle_.exchange(router.release()));
-  return rates;
+  return computed;
+}
+
+const GroupRates& RoutedGroups::rates(GroupShape shape, int members) {
+  if (const GroupRates* known = known_.find(shape)) return *known;
+  return known_.add(
+      shape, with_router([&](GroupRouter& router) { return router.compute(shape, members); }));
+}
+
+const HopTimes* RoutedGroups::hop_times(GroupShape shape, int members) {
+  const std::optional<HopTimes>* known = known_hops_.find(shape);
+  if (known == nullptr) {
+    known = &known_hops_.add(
+        shape, with_router([&](GroupRouter& router) { return router.hop_times(shape, members); }));
+  }
+  return *known ? &**known : nullptr;
 }
 
 }  // namespace trainyard

@@ -12,10 +12,14 @@
 // dimension by dimension from kMostInTorus on). With more, a sample of distances, spread evenly
 // over the group, stands for all, and hashes are replaced by even shares.
 // In a torus one group stands for all that its symmetry maps onto it (torus_symmetry.h).
+//
+// The loads are kept, so that it can be told which links groups of two shapes have in common
+// (link_loads.h). Of pipelines the times of messages between neighbours are counted too (HopTimes).
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
@@ -25,6 +29,8 @@
 #include "model/cluster/crowding.h"
 #include "model/cluster/group.h"
 #include "model/cluster/known_rates.h"
+#include "model/cluster/link_counter.h"
+#include "model/cluster/link_loads.h"
 #include "model/cluster/routes.h"
 #include "model/cluster/topology.h"
 #include "model/cluster/torus_symmetry.h"
@@ -34,11 +40,11 @@ namespace trainyard {
 
 // Rates between domains, protocol efficiency taken off; infinite where nothing leaves the domains.
 struct GroupRates {
-  BytesPerSecond ring;                 // of a whole ring in rank order (r·GroupLinks::across)
-  BytesPerSecond passing;              // as GroupLinks::passing
-  BytesPerSecond all_to_all;           // as GroupLinks::across_all_to_all
-  std::optional<CrossingTimes> times;  // none: those computed from the tiers hold
-  std::uint32_t dimensions = 0;        // as GroupLinks::dimensions
+  BytesPerSecond ring;                     // of a whole ring in rank order (r·GroupLinks::across)
+  BytesPerSecond passing;                  // as GroupLinks::passing
+  BytesPerSecond all_to_all;               // as GroupLinks::across_all_to_all
+  std::optional<CrossingTimes> times;      // none: those computed from the tiers hold
+  std::shared_ptr<const LinkLoads> loads;  // of links between switches
 };
 
 // Adds up the bytes that every link carries. A value with its own scratch memory.
@@ -52,6 +58,9 @@ class GroupRouter {
 
   // `members`: members_within() a domain. `among`: the ranks whose groups talk at once.
   GroupRates compute(GroupShape shape, int members, RankRange among = {});
+  // None: groups of the shape have unlike parts in domains, or domains unlike NICs. Requires: the
+  // groups leave their domains.
+  std::optional<HopTimes> hop_times(GroupShape shape, int members);
 
  private:
   using Ranks = std::span<const int>;
@@ -77,10 +86,12 @@ class GroupRouter {
   std::vector<Nic> nics_of(Ranks ranks) const;
   Siblings siblings(GroupShape shape, RankRange among) const;
   void fold(Siblings& groups);
-  bool fold_links(const TorusSymmetry& symmetry);
-  bool fold_switch(int node, int first);
-  bool fold_nics(int node, int first);
-  bool fold_link(std::int32_t link, std::int32_t first);
+  // By link, the link that stands for it.
+  using Folded = std::vector<std::int32_t>;
+  bool fold_links(const TorusSymmetry& symmetry, Folded& folded) const;
+  bool fold_switch(int node, int first, Folded& folded) const;
+  bool fold_nics(int node, int first, Folded& folded) const;
+  bool fold_link(std::int32_t link, std::int32_t first, Folded& folded) const;
 
   // Bytes from one switch to another.
   struct Sent {
@@ -92,15 +103,20 @@ class GroupRouter {
   }
   // Whose NICs the messages between two domains take; between_switches: none are counted.
   enum class Sending { every_member, first_members, all_together, between_switches };
-  std::optional<CrossingTimes> crossing_times(const Siblings& groups, int members);
-  double trees_time(const Siblings& groups, int members);
+  std::optional<CrossingTimes> crossing_times(const Siblings& groups, int members,
+                                              LinkLoads::ByPattern& loads);
+  double trees_time(const Siblings& groups, int members, LinkLoads::Loads& loads);
   double round_time(const Siblings& groups, int members, const TreeHops& hops, Sending sending);
   void send_hop(Ranks group, int members, const TreeHop& hop, Sending sending);
   void send_own(int from, int to, double bytes);
 
   Ranks run_from(Ranks group, std::size_t first) const;
   void send_ring(Ranks group);
+  double all_to_all_time(const Siblings& groups, LinkLoads::Loads& loads);
+  std::vector<double> passing_times(const Siblings& groups, int members, std::size_t hops);
   void pass_on(Ranks group, int members);
+  void pass_hop(Ranks group, int members, std::size_t hop);
+  void send_to_mirrors(Ranks group);
   void send_all_to_all(Ranks group);
   void load_all_to_all(Ranks group);
   void load_rails(Ranks group, Ranks inside, double part);
@@ -115,9 +131,6 @@ class GroupRouter {
   void send_later(const Sent& sent);
   void route_between();
   int leaving_for(int from, int to) const;
-  void add(std::span<const LinkUse> uses);
-  void add(const LinkUse& use);
-  double finish();
 
   InterNodeKind kind_;
   int devices_ = 0, ranks_per_domain_ = 1;
@@ -126,16 +139,13 @@ class GroupRouter {
   double out_alone_ = 0;      // … if one device sends alone
   bool one_link_ = false;     // as in FabricTiers
   bool unlike_nics_ = false;  // as in FabricTiers
+  LinkCounter counter_;
   Routes routes_;
   Routes even_routes_;                  // the same fabric without hashes (evenly_routed())
   bool counted_evenly_ = false;         // even_routes_ are in use
   bool straddling_ = false;             // the current shape straddles domains, or NICs are unlike
-  std::vector<double> capacities_;      // by link, bytes a second
   std::vector<std::size_t> first_nic_;  // by rank, its first one in nics_
   std::vector<Nic> nics_;               // of all ranks, one rank after the other
-  std::vector<std::int32_t> folded_;    // by link: the link that stands for it; empty: itself
-  std::vector<double> load_;            // by link, bytes
-  std::vector<std::int32_t> loaded_;    // links with a load
   std::vector<LinkUse> uses_;           // scratch
   std::vector<Sent> between_;           // waits for route_between()
 };
@@ -152,11 +162,18 @@ class RoutedGroups {
   RoutedGroups& operator=(const RoutedGroups&) = delete;
 
   const GroupRates& rates(GroupShape shape, int members);
+  // Null: as GroupRouter::hop_times(), which also says what it requires.
+  const HopTimes* hop_times(GroupShape shape, int members);
 
  private:
+  // Calls `compute` with a router that no other thread uses.
+  template <typename Compute>
+  auto with_router(Compute compute);
+
   const GroupRouter router_;
   std::atomic<GroupRouter*> idle_ = nullptr;  // a copy of router_ that no thread is using
   KnownRates<GroupShape, GroupRates> known_;
+  KnownRates<GroupShape, std::optional<HopTimes>> known_hops_;
 };
 
 }  // namespace trainyard

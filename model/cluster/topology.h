@@ -124,6 +124,9 @@ FabricTiers fabric_tiers(const Cluster& cluster);
 // node's devices have unlike NICs: a ring leaves by the NICs of all members in the domain, so the
 // domain with the fewest sets its rate; other algorithms use blocks of members_within() members.
 GroupLinks group_links(const FabricTiers& tiers, GroupShape group);
+// For GroupLinks::hops, which group_links() leaves null; null on fabrics that are not routed,
+// inside a domain, and where groups have unlike parts in domains.
+const HopTimes* hop_times(const FabricTiers& tiers, GroupShape group);
 // The same where the groups of that shape among these ranks talk and all other ranks are silent.
 // On a routed fabric the others talk too, unless these ranks lie in one domain. Requires: the range
 // is shared out by groups of that shape.

@@ -1,5 +1,7 @@
 #include "model/cluster/torus_symmetry.h"
 
+#include <cstdint>
+
 namespace trainyard {
 namespace {
 
@@ -52,21 +54,6 @@ class Movement {
 };
 
 }  // namespace
-
-std::uint32_t dimensions_of(const TorusNodes& nodes, std::span<const int> ranks, std::size_t size) {
-  std::uint32_t dimensions = 0;
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    int node = ranks[i] / nodes.devices;
-    int first = ranks[i - i % size] / nodes.devices;
-    for (std::size_t dimension = 0; dimension < nodes.sides.size(); ++dimension) {
-      const int side = nodes.sides[dimension];
-      if (node % side != first % side) dimensions |= std::uint32_t{1} << dimension;
-      node /= side;
-      first /= side;
-    }
-  }
-  return dimensions;
-}
 
 TorusSymmetry::TorusSymmetry(const TorusNodes& nodes, std::span<const int> ranks, std::size_t size)
     : sides_(nodes.sides), periods_(nodes.sides) {

@@ -12,7 +12,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -24,11 +23,6 @@ struct TorusNodes {
   int devices = 1;         // of a node
   int domain = 1;          // nodes of one NVLink domain, which stay together
 };
-
-// The dimensions along which the nodes of some group differ, one bit each: on shortest paths its
-// messages take links along these alone. Groups that have no dimension in common meet at nodes
-// only. Requires: `ranks` are groups of `size` ranks each, one after the other. O(ranks).
-std::uint32_t dimensions_of(const TorusNodes& nodes, std::span<const int> ranks, std::size_t size);
 
 class TorusSymmetry {
  public:

@@ -12,6 +12,7 @@
 #include "model/cluster/cluster.h"
 #include "model/cluster/device.h"
 #include "model/cluster/group.h"
+#include "model/cluster/link_loads.h"
 #include "model/cost/messages/transfer_rounds.h"
 #include "model/units.h"
 
@@ -25,6 +26,8 @@ struct CollectiveAlgorithm {
   Seconds (*time)(const GroupLinks& links, Bytes message);
   // The same in transfers, for the simulator. Requires: as `time`.
   TransferRounds (*rounds)(const GroupLinks& links, Bytes message);
+  // How members send to each other between domains.
+  TrafficPattern pattern = TrafficPattern::ring;
   // Set where rounds inside domains and rounds between them take turns: the bytes that a member
   // sends out of its domain. Null: bytes leave all the time, as in a ring (wire_use.h).
   Bytes (*leaving)(const GroupLinks& links, Bytes message) = nullptr;

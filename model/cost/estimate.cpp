@@ -9,6 +9,7 @@
 #include "model/cost/interval.h"
 #include "model/cost/memory/offload.h"
 #include "model/cost/memory/repeated_layers.h"
+#include "model/cost/messages/pipeline_sends.h"
 #include "model/cost/messages/traffic.h"
 #include "model/cost/money.h"
 #include "model/cost/sharding/data_parallel.h"
@@ -309,6 +310,10 @@ StepEnds fill_stages(const PreparedJob& job, const Plan& plan, SharedCosts& shar
   StageEnds own;
   UnitPasses units;
   Slack slack(plan, out.losses);
+  // Communication beside the passes of one stage. Where rates are of all stages' groups sending at
+  // once, over links that stages share, all of them lose no more to it: while the pipeline fills
+  // and drains, stages send one after another.
+  Seconds beside;
   const PipelineShape shape = pipeline_shape(plan);
   out.chunk_passes.clear();
   for (std::size_t i = 0; i < out.stages.size(); ++i) {
@@ -320,6 +325,7 @@ StepEnds fill_stages(const PreparedJob& job, const Plan& plan, SharedCosts& shar
       fill_activations(job, plan, shared.layers, out.held[i], index, stage.memory);
     } else {
       own = fill_stage(job, plan, shared, i, units, out);
+      beside = std::max(beside, own.reduced + own.gathered);
       const StageEnds seen = slack.off(own);
       ends.start = std::max(ends.start, seen.start);
       ends.end = std::max(ends.end, seen.end);
@@ -339,6 +345,7 @@ StepEnds fill_stages(const PreparedJob& job, const Plan& plan, SharedCosts& shar
     }
   }
   ends.lost = slack.lost(out.passes);
+  if (shared.links.dense_gradient.loads != nullptr) ends.lost = std::min(ends.lost, beside);
   ends.end = std::max(ends.end, ends.queued - (plan.microbatches - 1) * slack.longest());
   return ends;
 }
@@ -380,9 +387,7 @@ Seconds hidden_in_ramp(const Plan& plan, const StepEnds& ends) {
 PipelineSends beyond_passes(const Stack& stack, const Plan& plan, PipelineSends sends) {
   if (plan.schedule->route != Route::loop) return sends;
   const double share = std::max(0.0, 1 - 2 * stack.overlap_slowdown);
-  sends.within = share * sends.within;
-  sends.between = share * sends.between;
-  return sends;
+  return share * sends;
 }
 
 // Whether a pipeline is timed as its schedule runs it, or as if no stage ever waited.

@@ -10,6 +10,7 @@
 #include "model/cost/messages/traffic.h"
 #include "model/job.h"
 #include "model/plan/plan.h"
+#include "model/schedule/schedule.h"
 #include "model/units.h"
 
 namespace trainyard {

@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "model/cost/messages/traffic.h"
+#include "model/cost/messages/pipeline_sends.h"
 #include "model/plan/plan.h"
 #include "model/schedule/schedule.h"
 #include "model/units.h"

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "model/cost/messages/pipeline_sends.h"
 #include "model/cost/messages/traffic.h"
 #include "planner/heterogeneous/space.h"
 #include "planner/heterogeneous/team.h"

@@ -6,6 +6,7 @@
 #include "model/cost/layer_cost.h"
 #include "model/cost/memory/held_at_boundaries.h"
 #include "model/cost/memory/memory.h"
+#include "model/cost/messages/pipeline_sends.h"
 #include "model/cost/messages/traffic.h"
 #include "model/cost/sharding/shard_divisors.h"
 #include "model/cost/sharding/stage_parameters.h"

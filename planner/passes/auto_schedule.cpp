@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "model/cost/estimate.h"
+#include "model/cost/messages/pipeline_sends.h"
 #include "model/cost/messages/traffic.h"
 #include "model/schedule/listed.h"
 #include "planner/request.h"

@@ -23,6 +23,7 @@ extern const CollectiveAlgorithm all_gather_recursive_doubling = {
     .applies = applies_always,
     .time = time,
     .rounds = rounds,
+    .pattern = TrafficPattern::halving,
     .leaving = recursive_leaving,
     .crowded = &Crowding::halving,
     .only_by_name = shares_domains,

@@ -69,6 +69,7 @@ extern const CollectiveAlgorithm all_reduce_double_binary_tree = {
     .applies = applies_always,
     .time = time,
     .rounds = rounds,
+    .pattern = TrafficPattern::trees,
 };
 
 }  // namespace trainyard::collectives

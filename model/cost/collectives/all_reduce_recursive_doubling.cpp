@@ -35,6 +35,7 @@ extern const CollectiveAlgorithm all_reduce_recursive_doubling = {
     .applies = applies_always,
     .time = time,
     .rounds = rounds,
+    .pattern = TrafficPattern::halving,
     .leaving = leaving,
     .crowded = &Crowding::doubling,
 };

@@ -29,6 +29,7 @@ extern const CollectiveAlgorithm all_reduce_recursive_halving_doubling = {
     .applies = applies_always,
     .time = time,
     .rounds = rounds,
+    .pattern = TrafficPattern::halving,
     .leaving = leaving,
     .crowded = &Crowding::halving,
     .only_by_name = applies_always,

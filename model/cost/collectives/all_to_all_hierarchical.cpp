@@ -40,6 +40,7 @@ extern const CollectiveAlgorithm all_to_all_hierarchical = {
     .applies = spans_domains,
     .time = time,
     .rounds = rounds,
+    .pattern = TrafficPattern::all_to_all,
     .leaving = leaving,
 };
 

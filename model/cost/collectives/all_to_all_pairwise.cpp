@@ -39,6 +39,7 @@ extern const CollectiveAlgorithm all_to_all_pairwise = {
     .applies = applies_always,
     .time = time,
     .rounds = rounds,
+    .pattern = TrafficPattern::all_to_all,
 };
 
 }  // namespace trainyard::collectives

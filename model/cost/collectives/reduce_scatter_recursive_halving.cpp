@@ -26,6 +26,7 @@ extern const CollectiveAlgorithm reduce_scatter_recursive_halving = {
     .applies = applies_always,
     .time = time,
     .rounds = rounds,
+    .pattern = TrafficPattern::halving,
     .leaving = recursive_leaving,
     .crowded = &Crowding::halving,
     .only_by_name = shares_domains,

@@ -30,6 +30,7 @@ extern const CollectiveAlgorithm send_direct = {
     .applies = applies_always,
     .time = time,
     .rounds = rounds,
+    .pattern = TrafficPattern::passing,
 };
 
 }  // namespace trainyard::collectives

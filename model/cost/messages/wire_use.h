@@ -4,6 +4,7 @@
 #pragma once
 
 #include "model/cluster/group.h"
+#include "model/cluster/link_loads.h"
 #include "model/cost/collective.h"
 #include "model/units.h"
 
@@ -19,6 +20,10 @@ struct WireUse {
   // Bytes a second that a member sends in the rest of the time, with the links to itself; of a
   // group inside one domain over the links there.
   BytesPerSecond rate;
+  // Share that this is of the rate which the links between domains allow: below 1 where links
+  // inside its domains hold it up.
+  double filling = 0;
+  TrafficPattern pattern = TrafficPattern::ring;
 };
 
 // Use while bytes move (`free` 0). In a ring, what leaves a domain is spread over the links of all
@@ -27,6 +32,9 @@ struct WireUse {
 WireUse ring_use(const GroupLinks& links);
 WireUse passing_use(const GroupLinks& links);
 WireUse all_to_all_use(const GroupLinks& links);
+// Use by messages of a ring's rate which leave links free for that share of their time and in the
+// rest have so many bytes cross; 0: as many as a ring.
+WireUse mean_use(const GroupLinks& links, double free, double crossing, TrafficPattern pattern);
 
 // Use by a whole collective. `cost`: of the same collective; it names the algorithm.
 WireUse wire_use(CollectiveOperation operation, const GroupLinks& links, Bytes message,

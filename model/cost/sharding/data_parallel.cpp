@@ -128,6 +128,20 @@ class StageOverlap {
     cost.lost += cost.reduced * cover.lost;
   }
 
+  // Copies are added up behind all of the stage's own reductions, whose links they take too. But
+  // where the whole gradients of an embedding are added up, which its reduction waits for, they are
+  // beside reductions of other parameters that are `left`, as far as these fill other links.
+  Seconds hidden_of_ends(Seconds sum, Seconds left) const {
+    const bool whole =
+        plan_.zero_stage == 0 || (plan_.zero_stage == 1 && links_.dense_replica.size == 1);
+    const bool before = plan_.overlap.data_parallel && whole;
+    const Seconds others = left - (units_.embedding + units_.head).reduce.time;
+    if (!before || others <= Seconds(0)) return Seconds(0);
+    const GroupLinks ends = ends_of_pipeline(links_);
+    return hidden_beside(others, data_traffic(sync_.reduce, *reduced_over_), sum, ends,
+                         passing_use(ends));
+  }
+
  private:
   using Part = Seconds PassTimes::*;  // null: both halves of a backward pass
   // How often a pass gathers a unit's weights, and reduces its gradients.
@@ -170,13 +184,9 @@ class StageOverlap {
     return {beside / all, std::max(Seconds(0), lost - copies) / beside};
   }
   static DataTraffic data_traffic(Traffic traffic, const GroupLinks& group) {
-    WireUse use = ring_use(group);
-    if (traffic.time > Seconds(0)) {
-      use.free = traffic.free / traffic.time;
-      use.crossing = traffic.crossing / traffic.time;
-      if (use.crossing > 0) use.rate = std::min(group.inside, group.across / use.crossing);
-    }
-    return {group, use};
+    if (traffic.time <= Seconds(0)) return {group, ring_use(group)};
+    return {group, mean_use(group, traffic.free / traffic.time, traffic.crossing / traffic.time,
+                            traffic.pattern)};
   }
   // What sends meet of `traffic`, which goes on at `rate` beside the passes.
   BesideSends beside_sends(Traffic traffic, const GroupLinks& group, double rate) const {
@@ -567,10 +577,11 @@ DataParallelCost data_parallel_cost(const PreparedJob& job, const Plan& plan,
     overlap.gather_updated(job.job.training, cost);
     if (!reduces_every_microbatch(plan)) overlap.reduce_at_end(cost);
   }
-  // Copies are added up behind all of the stage's own reductions.
-  const Seconds copies = time_between_copies(job, plan, links, stage);
-  cost.end += copies;
-  cost.queued += copies;
+  const CopySums copies = sums_of_copies(job, plan, links, stage);
+  const Seconds shown =
+      copies.ends + copies.mirrors - overlap.hidden_of_ends(copies.ends, cost.end);
+  cost.end += shown;
+  cost.queued += shown;
   return cost;
 }
 

@@ -6,6 +6,7 @@
 
 #include <array>
 
+#include "model/cost/messages/pipeline_sends.h"
 #include "model/cost/messages/priced_messages.h"
 #include "model/cost/messages/traffic.h"
 #include "model/cost/sharding/overlap.h"

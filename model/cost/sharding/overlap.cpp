@@ -1,5 +1,7 @@
 #include "model/cost/sharding/overlap.h"
 
+#include <optional>
+
 namespace trainyard {
 
 namespace {
@@ -138,17 +140,56 @@ struct SharedLink {
   }
 };
 
-bool take_other_dimensions(const GroupLinks& a, const GroupLinks& b) {
-  return a.dimensions != 0 && b.dimensions != 0 && (a.dimensions & b.dimensions) == 0;
+Together worst(const Together& a, const Together& b) {
+  return {std::max(a.stretch, b.stretch), std::min(a.pace, b.pace)};
 }
 
-// Bandwidth per member of the links that both use. An exchange that stays below a leaf does not use
-// the leaf's uplinks, even if these limit the traffic of parameters; one along other dimensions of
-// a torus uses none of the links between switches.
-BytesPerSecond shared_capacity(const GroupLinks& data, const GroupLinks& exchange) {
-  const bool meet_at_nics =
-      exchange.narrow_levels < data.narrow_levels || take_other_dimensions(data, exchange);
-  return meet_at_nics ? data.way_out : data.across;
+// Where links between domains, of this bandwidth per member, carry all that both send out.
+Together across_links(const DataTraffic& data, const GroupLinks& exchange, const WireUse& use,
+                      BytesPerSecond capacity) {
+  return SharedLink{.capacity = capacity,
+                    .of_exchange = exchange.across,
+                    .data = data.use.rate,
+                    .exchange = use.rate,
+                    .data_share = data.use.crossing,
+                    .exchange_share = use.crossing}
+      .together();
+}
+
+// On a link between switches. Rates are shares of what it carries.
+Together at_switch(const WireUse& data, const WireUse& exchange, const LinkLoads::Met& met) {
+  const BytesPerSecond link(1);
+  return SharedLink{.capacity = link,
+                    .of_exchange = link,
+                    .data = data.rate,
+                    .exchange = exchange.rate,
+                    .data_share = met.own * data.filling * (link / data.rate),
+                    .exchange_share = met.other * exchange.filling * (link / exchange.rate)}
+      .together();
+}
+
+// None: the links that one of them uses were not counted one by one.
+std::optional<LinkLoads::Meetings> met_at_switches(const DataTraffic& data,
+                                                   const GroupLinks& exchange, const WireUse& use) {
+  const LinkLoads* loads = data.group.loads;
+  if (loads == nullptr || exchange.loads == nullptr) return std::nullopt;
+  return loads->met(data.use.pattern, *exchange.loads, use.pattern);
+}
+
+// Both groups leave their domains. Where the links that they use were counted one by one, they meet
+// at NICs and on the links that they have in common. An exchange that stays below a leaf does not
+// use the leaf's uplinks, even if these limit the traffic of parameters.
+Together between_domains(const DataTraffic& data, const GroupLinks& exchange, const WireUse& use) {
+  const GroupLinks& group = data.group;
+  if (const auto met = met_at_switches(data, exchange, use)) {
+    Together all = across_links(data, exchange, use, group.way_out);
+    for (const LinkLoads::Met& link : {met->fullest, met->own_most, met->other_most}) {
+      all = worst(all, at_switch(data.use, use, link));
+    }
+    return all;
+  }
+  const bool meet_at_nics = exchange.narrow_levels < group.narrow_levels;
+  return across_links(data, exchange, use, meet_at_nics ? group.way_out : group.across);
 }
 
 Together at_work(const DataTraffic& data, const GroupLinks& exchange, const WireUse& use) {
@@ -156,13 +197,7 @@ Together at_work(const DataTraffic& data, const GroupLinks& exchange, const Wire
   const bool crosses = data.group.domains > 1;
   if (exchange.domains > 1) {
     if (!crosses) return {};
-    const Together across = SharedLink{.capacity = shared_capacity(data.group, exchange),
-                                       .of_exchange = exchange.across,
-                                       .data = data.use.rate,
-                                       .exchange = use.rate,
-                                       .data_share = data.use.crossing,
-                                       .exchange_share = use.crossing}
-                                .together();
+    const Together across = between_domains(data, exchange, use);
     const double data_inside = 1 - data.use.crossing;
     const double exchange_inside = 1 - use.crossing;
     if (data_inside <= 0 || exchange_inside <= 0) return across;
@@ -174,7 +209,7 @@ Together at_work(const DataTraffic& data, const GroupLinks& exchange, const Wire
                                        .data_share = data_inside,
                                        .exchange_share = exchange_inside}
                                 .together();
-    return {std::max(across.stretch, inside.stretch), std::min(across.pace, inside.pace)};
+    return worst(across, inside);
   }
   // What leaves the domain meets what stays inside where a device has one link for both (PCIe).
   if (crosses && data.group.ranks_per_domain == 1 && !exchange.one_link) return {};
@@ -198,6 +233,13 @@ Together some_of_the_time(Together moving, double free) {
 
 double stretched_beside(const DataTraffic& data, const GroupLinks& group, const WireUse& use) {
   return some_of_the_time(at_work(data, group, use), data.use.free).stretch;
+}
+
+Seconds hidden_beside(Seconds time, const DataTraffic& data, Seconds other, const GroupLinks& group,
+                      const WireUse& use) {
+  const auto [stretch, pace] = some_of_the_time(at_work(data, group, use), data.use.free);
+  const Seconds both = std::min(stretch * other, 1 / pace * time);  // until one of them is done
+  return (pace + 1 / stretch - 1) * both;
 }
 
 Cover cover_of(Seconds time, const ExchangeTimes& exchanges, double slowdown,

@@ -101,6 +101,10 @@ struct DataTraffic {
 // How many times as long a message of `group`, which uses links as `use` says, takes while `data`
 // goes on beside it.
 double stretched_beside(const DataTraffic& data, const GroupLinks& group, const WireUse& use);
+// By how much `time` of that and `other` of messages of `group` are done earlier side by side than
+// one after the other. 0 where they fill the same links.
+Seconds hidden_beside(Seconds time, const DataTraffic& data, Seconds other, const GroupLinks& group,
+                      const WireUse& use);
 // What a pass of `time`, its exchanges included, offers to `data`. `slowdown`: share of their pace
 // that kernels lose beside it.
 Cover cover_of(Seconds time, const ExchangeTimes& exchanges, double slowdown,

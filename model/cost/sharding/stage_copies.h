@@ -1,7 +1,7 @@
 // Gradients of parameters of which two stages of a pipeline hold a copy each: the embedding where
 // the output head is tied to it or MTP layers use it (first and last stage), and every layer where
 // micro-batches go both ways (model/schedule/kinds/dualpipe.cpp). The copies' gradients are added
-// up by an all-reduce between the two stages; nothing is overlapped.
+// up by an all-reduce between the two stages, with nothing else beside it.
 #pragma once
 
 #include "model/cost/messages/traffic.h"
@@ -12,8 +12,15 @@
 
 namespace trainyard {
 
+// The links between the first and the last stage of a pipeline while all other stages are silent.
+GroupLinks ends_of_pipeline(const PlanLinks& links);
+
 // Time of these all-reduces on one stage, once a step.
-Seconds time_between_copies(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
-                            const StageParameters& stage);
+struct CopySums {
+  Seconds ends;     // of the embedding
+  Seconds mirrors;  // of every layer
+};
+CopySums sums_of_copies(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
+                        const StageParameters& stage);
 
 }  // namespace trainyard

@@ -32,11 +32,13 @@ Traffic traffic(CollectiveOperation operation, const GroupLinks& group, Bytes me
   if (like == nullptr) {
     use = wire_use(operation, group, message, cost);
   } else if (like->time > Seconds(0)) {
-    use = {.free = like->free / like->time, .crossing = like->crossing / like->time};
+    use = {.free = like->free / like->time,
+           .crossing = like->crossing / like->time,
+           .pattern = like->pattern};
   }
   const double contending = contending_share(operation, group, message, cost);
-  return pieces *
-         Traffic{cost.time, cost.time * contending, cost.time * use.free, cost.time * use.crossing};
+  return pieces * Traffic{cost.time, cost.time * contending, cost.time * use.free,
+                          cost.time * use.crossing, use.pattern};
 }
 
 // Parameters that are sent in so many messages.

@@ -17,13 +17,16 @@ struct Traffic {
       contending;    // takes multiprocessors and memory from compute beside it: contending_share()
   Seconds free;      // leaves the links between domains to others: time × WireUse::free
   Seconds crossing;  // time × WireUse::crossing
+  TrafficPattern pattern = TrafficPattern::ring;  // of most of the time
 };
 
 inline Traffic operator+(Traffic a, Traffic b) {
-  return {a.time + b.time, a.contending + b.contending, a.free + b.free, a.crossing + b.crossing};
+  return {a.time + b.time, a.contending + b.contending, a.free + b.free, a.crossing + b.crossing,
+          a.time < b.time ? b.pattern : a.pattern};
 }
 inline Traffic operator*(double share, Traffic all) {
-  return {share * all.time, share * all.contending, share * all.free, share * all.crossing};
+  return {share * all.time, share * all.contending, share * all.free, share * all.crossing,
+          all.pattern};
 }
 
 struct SyncTimes {

@@ -63,6 +63,33 @@ TEST(RoutedGroups, MessagesThatArePassedOnShareATorussLinks) {
   EXPECT_DOUBLE_EQ(passing(wide, {4, 16}), kNicOfNode / 4);  // ranks 4 to 7 on one NIC
 }
 
+void expect_hops(const Cluster& cluster, const std::vector<double>& around,
+                 const std::vector<double>& along, double ends, double mirrors) {
+  const FabricTiers tiers = tiers_of(cluster);
+  const HopTimes& hops = *hop_times(tiers, {8, 4});
+  ASSERT_EQ(hops.around.size(), around.size());
+  ASSERT_EQ(hops.along.size(), along.size());
+  for (std::size_t i = 0; i < around.size(); ++i) {
+    EXPECT_NEAR(hops.around[i], around[i], 1e-9) << i;
+    EXPECT_NEAR(hops.along[i], along[i], 1e-9) << i;
+  }
+  EXPECT_NEAR(hops.ends, ends, 1e-9);
+  EXPECT_NEAR(hops.mirrors, mirrors, 1e-9);
+}
+
+// Eight ranks of a node send to the next node. Below a leaf each has its NIC; two cables of 100
+// GB/s between leaves leave each half of that, and where all nodes send there, a quarter.
+TEST(RoutedGroups, MessagesBelowALeafTakeLessTimeThanThoseBetweenLeaves) {
+  expect_hops(drawn_cluster(BytesPerSecond(100e9)), {0.5, 1, 0.5, 1}, {0.5, 1, 0.5, 0.5}, 1, 2);
+}
+
+// Nodes at the corners of a square. Sides carry a whole message (0 → 1, 2 → 3), diagonals half of
+// one over each way (1 → 2, 3 → 0), which takes as long beside another half on the same link, and
+// half the time alone.
+TEST(RoutedGroups, MessagesTakeTheTimeOfTheFullestLinkOnTheirWay) {
+  expect_hops(torus_cluster({2, 2}, kLinkOfSwitch), {1, 1, 1, 1}, {1, 0.5, 1, 1}, 0.5, 1);
+}
+
 TEST(RoutedGroups, EfficiencyIsTakenOffTheLinks) {
   Cluster cluster = torus_cluster({8}, kLinkOfSwitch);
   cluster.inter.efficiency = 0.5;

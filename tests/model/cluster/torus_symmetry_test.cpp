@@ -35,24 +35,6 @@ std::size_t copies(const TorusNodes& nodes, int stride, int size) {
       .copies();
 }
 
-std::uint32_t dimensions(const TorusNodes& nodes, int stride, int size) {
-  const int count = std::accumulate(nodes.sides.begin(), nodes.sides.end(), 1, std::multiplies<>());
-  return dimensions_of(nodes, groups_of(stride, size, count * nodes.devices),
-                       static_cast<std::size_t>(size));
-}
-
-TEST(DimensionsOf, GroupsAreThoseInWhichMembersDiffer) {
-  EXPECT_EQ(dimensions({.sides = {4, 6}}, 1, 4), 0b01U);  // rows
-  EXPECT_EQ(dimensions({.sides = {4, 6}}, 1, 2), 0b01U);  // halves of rows
-  EXPECT_EQ(dimensions({.sides = {4, 6}}, 4, 6), 0b10U);  // columns
-  EXPECT_EQ(dimensions({.sides = {4, 6}}, 1, 8), 0b11U);  // two rows
-  EXPECT_EQ(dimensions({.sides = {4, 6}}, 1, 3), 0b11U);  // some straddle the ends of rows
-  EXPECT_EQ(dimensions({.sides = {3, 4, 8}}, 12, 8), 0b100U);
-  EXPECT_EQ(dimensions({.sides = {4, 6}, .devices = 8}, 1, 8), 0U);  // a node
-  EXPECT_EQ(dimensions({.sides = {4, 6}, .devices = 8}, 8, 4), 0b01U);
-  EXPECT_EQ(dimensions({}, 1, 1), 0U);  // no torus
-}
-
 // A row shifted across the rows is another row; a row shifted along itself is the same row with
 // another beginning.
 TEST(TorusSymmetry, OfRowsIsAcrossThem) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "model/cost/compute.h"
+#include "model/cost/messages/pipeline_sends.h"
 #include "model/cost/messages/traffic.h"
 #include "model/schedule/play.h"
 #include "model/workload/operators.h"
@@ -413,6 +414,32 @@ TEST(Sends, StayInTheirDomainWhereTheNextStageIsInIt) {
   EXPECT_EQ(sends.behind(7), sends.between);
   EXPECT_EQ(sends.behind(-1), sends.between);
   EXPECT_EQ(sends.on_the_way(8), 6 * sends.within + sends.between);
+}
+
+// The square of routed_groups_test (MessagesTakeTheTimeOfTheFullestLinkOnTheirWay): messages along
+// the diagonal take half as long while the last stage sends none, in all but a loop of chunks.
+TEST(Sends, TakeTheTimeOfTheirOwnBoundary) {
+  PreparedJob job = gpt3_on_a100(4, 64);
+  InterNode& inter = job.job.cluster.inter;
+  inter.kind = InterNodeKind::torus;
+  inter.dimensions = {2, 2};
+  inter.link_bandwidth = 40.0_GBps;
+  job = prepare(job.job);
+  PlanRequest request{.tensor_parallel = 8, .pipeline_parallel = 4};
+  request.schedule = "1f1b";
+  const Plan plan = legal_plan(job, request);
+  const PipelineSends sends = pipeline_sends(job, plan, plan_links(job, plan));
+  const Seconds side = sends.behind(0) - sends.latency;
+  EXPECT_NEAR((sends.behind(1) - sends.latency) / side, 0.5, 1e-9);
+  EXPECT_NEAR((sends.on_the_way(4) - 3 * sends.latency) / side, 2.5, 1e-9);
+  EXPECT_EQ(sends.between, sends.behind(2));
+
+  request.virtual_stages = 2;
+  request.schedule = "interleaved-1f1b";
+  const Plan loop = legal_plan(job, request);
+  const PipelineSends all = pipeline_sends(job, loop, plan_links(job, loop));
+  EXPECT_EQ(all.behind(1), all.behind(0));
+  EXPECT_EQ(all.around(4), 4 * all.between);
 }
 
 // 1F1B keeps one micro-batch in flight per stage, so the sends of a round trip add to the time of

@@ -105,5 +105,54 @@ TEST(GathersAhead, MakeTheUnitLateThatWaitsTheLongest) {
   }
 }
 
+// Two groups on four nodes, one rank of each in a node, with 1 byte per second between them, whose
+// NICs have 4. Two links between switches, by the share of each that they fill.
+struct Meeting {
+  LinkLoads of_data, of_exchange;
+  GroupLinks data, exchange;
+
+  Meeting(const LinkLoads::Loads& of_ring, const LinkLoads::Loads& of_passing)
+      : of_data({of_ring}), of_exchange({LinkLoads::Loads{}, of_passing}) {
+    data.size = data.domains = 4;
+    data.inside = BytesPerSecond(100);
+    data.across = data.passing = BytesPerSecond(1);
+    data.way_out = BytesPerSecond(4);
+    exchange = data;
+    data.loads = &of_data;
+    exchange.loads = &of_exchange;
+  }
+  double stretch() const {
+    return stretched_beside({data, ring_use(data)}, exchange, passing_use(exchange));
+  }
+  double hidden(double time, double other) const {
+    return hidden_beside(Seconds(time), {data, ring_use(data)}, Seconds(other), exchange,
+                         passing_use(exchange))
+        .value();
+  }
+};
+constexpr std::uint8_t kAll = 255, kTwoFifths = 102;
+
+TEST(StretchedBeside, CountsTheLinksThatBothUse) {
+  EXPECT_NEAR(Meeting({kAll, 0}, {0, kAll}).stretch(), 1, 1e-9);
+  EXPECT_NEAR(Meeting({kAll, kAll}, {0, kAll}).stretch(), 2, 1e-9);
+  // Bytes of both pass at equal rates, and fill the link by 2/5 and by all of it.
+  EXPECT_NEAR(Meeting({kAll, kTwoFifths}, {0, kAll}).stretch(), 1.4, 1e-9);
+  EXPECT_NEAR(Meeting({kAll, kAll}, {kTwoFifths, 0}).stretch(), 1.4, 1e-9);
+}
+
+// Links that were counted only for one of the two: they are taken for the same ones.
+TEST(StretchedBeside, TakesLinksThatWereNotCountedForTheSame) {
+  EXPECT_NEAR(Meeting({kAll, 0}, {}).stretch(), 2, 1e-9);
+}
+
+// Six seconds of messages beside ten of reductions. Where these fill 2/5 of a link and messages all
+// of it, both have 5/7 of their rates, and 4 s of reductions are left after 8.4 s: 12.4 s in all.
+TEST(HiddenBeside, IsWhatEndsEarlierThanOneAfterTheOther) {
+  EXPECT_NEAR(Meeting({kAll, 0}, {0, kAll}).hidden(10, 6), 6, 1e-9);
+  EXPECT_NEAR(Meeting({kAll, kAll}, {0, kAll}).hidden(10, 6), 0, 1e-9);
+  EXPECT_NEAR(Meeting({kAll, kTwoFifths}, {0, kAll}).hidden(10, 6), 16 - 12.4, 1e-9);
+  EXPECT_NEAR(Meeting({kAll, 0}, {}).hidden(10, 6), 0, 1e-9);
+}
+
 }  // namespace
 }  // namespace trainyard

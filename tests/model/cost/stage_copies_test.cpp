@@ -21,7 +21,7 @@ double seconds_for_tied_gradients(const PlanRequest& request) {
   const Plan plan = legal_plan(job, request);
   StageParameters stage;
   stage.tied_embedding = 1e9;
-  return time_between_copies(job, plan, plan_links(job, plan), stage).value();
+  return sums_of_copies(job, plan, plan_links(job, plan), stage).ends.value();
 }
 
 // A ring of two passes all gradients on in each direction (handbook §6: 2(n − 1)/n), at 0.85 of a

@@ -9,6 +9,7 @@
 
 #include "model/cost/estimate.h"
 #include "model/cost/layer_cost.h"
+#include "model/cost/messages/pipeline_sends.h"
 #include "model/cost/messages/traffic.h"
 #include "model/cost/sharding/data_parallel.h"
 #include "model/plan/layer_shard.h"
