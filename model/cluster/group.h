@@ -89,7 +89,7 @@ struct GroupLinks {
                                      // and that out of the domain, which share it
   const LinkLoads* loads = nullptr;  // of links between switches, as long as the cluster's tiers
                                      // live; null: what groups have in common follows from tiers
-  const HopTimes* hops = nullptr;    // as long as the tiers live; null: all messages take as long
+  const HopTimes* hops = nullptr;    // of a plan's pipeline alone: hop_times() of topology.h
   Crowding crowding;
   friend bool operator==(const GroupLinks&, const GroupLinks&) = default;
 };

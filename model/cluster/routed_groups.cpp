@@ -5,7 +5,6 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <numeric>
 #include <utility>
 
 #include "model/cluster/lanes.h"

@@ -34,10 +34,10 @@ std::optional<HopTimes> GroupRouter::hop_times(GroupShape shape, int members) {
     send_own(groups[i].front(), groups[i].back(), 1);
   }
   route_between();
-  times.ends = counter_.finish();
+  times.ends = std::max(out_alone_, counter_.finish());
   for (std::size_t i = 0; i < groups.count(); ++i) send_to_mirrors(groups[i]);
   route_between();
-  times.mirrors = counter_.finish();
+  times.mirrors = std::max(out_alone_, counter_.finish());
   const double slowest = *std::ranges::max_element(times.around);
   return relative_to(slowest, std::move(times));
 }
@@ -50,10 +50,11 @@ void GroupRouter::send_to_mirrors(Ranks group) {
 }
 
 // Counts messages from the first `hops` blocks of all groups to the next ones: seconds that a byte
-// from each takes; 0 for other blocks, and inside a domain.
+// from each takes, at least those of a member's own link; 0 for other blocks.
 std::vector<double> GroupRouter::passing_times(const Siblings& groups, int members,
                                                std::size_t hops) {
   std::vector<double> times(groups.size / static_cast<std::size_t>(members));
+  std::fill_n(times.begin(), hops, out_alone_);
   for (const bool counting : {true, false}) {
     for (std::size_t i = 0; i < groups.count(); ++i) {
       for (std::size_t hop = 0; hop < hops; ++hop) {

@@ -127,7 +127,7 @@ GroupLinks group_links(const FabricTiers& tiers, GroupShape group);
 // For GroupLinks::hops, which group_links() leaves null; null on fabrics that are not routed,
 // inside a domain, and where groups have unlike parts in domains.
 const HopTimes* hop_times(const FabricTiers& tiers, GroupShape group);
-// The same where the groups of that shape among these ranks talk and all other ranks are silent.
+// The links where the groups of that shape among these ranks talk, and all other ranks are silent.
 // On a routed fabric the others talk too, unless these ranks lie in one domain. Requires: the range
 // is shared out by groups of that shape.
 GroupLinks group_links(const FabricTiers& tiers, GroupShape group, RankRange among);

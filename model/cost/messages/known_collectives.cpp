@@ -13,7 +13,10 @@ CollectiveCost KnownCollectives::cost(CollectiveOperation operation, const Group
                                  .mix(links.across.value())
                                  .mix(message.value())
                                  .value();
-  return costs_.value({operation, named, message, links}, hash, [&] {
+  Key key{operation, named, message, links};
+  key.links.loads = nullptr;  // do not change what a collective takes alone
+  key.links.hops = nullptr;
+  return costs_.value(key, hash, [&] {
     CollectiveChoice without = choice;
     without.known = nullptr;
     return collective_cost(operation, links, message, without);

@@ -10,13 +10,14 @@ using enum CollectiveOperation;
 // Sets the sends between domains, over `group`, whose places are one domain each.
 void set_between(const Plan& plan, const GroupLinks& group, Bytes message, const PlanLinks& links,
                  PipelineSends& sends) {
-  sends.between = collective_time(send, group, message, links);
+  const CollectiveCost cost = collective_cost(send, group, message, links.choice);
+  sends.between = cost.time;
   if (group.hops == nullptr) return;
   const PipelineShape shape = pipeline_shape(plan);
   sends.loops = shape.route == Route::loop && shape.chunks > 1;
   sends.hops = sends.loops ? group.hops->around : group.hops->along;
-  sends.latency = collective_time(send, group, Bytes(0), links);
-  sends.bytes = sends.between - sends.latency;
+  sends.latency = cost.latency;
+  sends.bytes = cost.time - cost.latency;
   sends.between = sends.latency + *std::ranges::max_element(sends.hops) * sends.bytes;
 }
 
@@ -215,8 +216,8 @@ Seconds fill_time(const Stack& stack, const Plan& plan, std::span<const PassTime
   const PipelineShape shape = pipeline_shape(plan);
   const Seconds one_way = sends.on_the_way(shape.stages);
   if (shape.route != Route::loop || shape.chunks == 1) {
-    // In a V a micro-batch goes down and up again, in each direction of passes. Other micro-batches
-    // hide half of that where no send is much slower than others, as the simulation shows.
+    // In a V a micro-batch goes down and up again, in each direction of passes. On plain trees half
+    // of that shows in the simulation, on routed fabrics all.
     const int ways = shape.route == Route::vee && !sends.hops.empty() ? 4 : 2;
     return ways * one_way * std::max(0.0, 1 - 2 * stack.overlap_slowdown);
   }

@@ -20,8 +20,8 @@ struct PipelineSends {
   Seconds between;  // the slowest of all other sends; that from the last stage to the first is
                     // among them if there is one (a loop of several chunks a stage)
   int stages_in_domain = 1;  // consecutive stages of one domain, where `within` is used
-  // Where sends between domains take unlike times: `latency` + `bytes` times the domain's of
-  // `hops`. Else empty.
+  // On routed fabrics sends between domains take unlike times: `latency` + `bytes` times the
+  // domain's of `hops`. Else empty.
   std::span<const double> hops;
   Seconds latency, bytes;
   bool loops = false;  // the last stage sends to the first one
@@ -43,7 +43,7 @@ PipelineSends pipeline_sends(const PreparedJob& job, const Plan& plan, const Pla
 // slowest boundary, because every stage waits for its neighbours as they wait for theirs. (14.6 B
 // on two nodes, one boundary of fifteen between them, interleaved stages: predicted 2 % too fast
 // this way, 4 to 9 % if each boundary has its own time. Qi et al. 2023.) On routed fabrics, where
-// boundaries between domains differ, each of these has its own time, as in the simulation.
+// boundaries between domains differ, the mean of the stage's own two, as in the simulation.
 //
 // Overlapped: the compute that is lost beside messages sent and received, because NCCL's kernels
 // hold multiprocessors while they wait (Stack::overlap_slowdown). (Without it 13 B and 70 B on 16

@@ -136,7 +136,7 @@ class StageOverlap {
         plan_.zero_stage == 0 || (plan_.zero_stage == 1 && links_.dense_replica.size == 1);
     const bool before = plan_.overlap.data_parallel && whole;
     const Seconds others = left - (units_.embedding + units_.head).reduce.time;
-    if (!before || others <= Seconds(0)) return Seconds(0);
+    if (!before || sum <= Seconds(0) || others <= Seconds(0)) return Seconds(0);
     const GroupLinks ends = ends_of_pipeline(links_);
     return hidden_beside(others, data_traffic(sync_.reduce, *reduced_over_), sum, ends,
                          passing_use(ends));

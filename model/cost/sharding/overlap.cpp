@@ -156,8 +156,9 @@ Together across_links(const DataTraffic& data, const GroupLinks& exchange, const
       .together();
 }
 
-// On a link between switches. Rates are shares of what it carries.
+// On a link between switches, whose bandwidth is the unit of `capacity`.
 Together at_switch(const WireUse& data, const WireUse& exchange, const LinkLoads::Met& met) {
+  if (met.own * data.filling <= 0 || met.other * exchange.filling <= 0) return {};
   const BytesPerSecond link(1);
   return SharedLink{.capacity = link,
                     .of_exchange = link,

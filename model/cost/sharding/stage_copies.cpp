@@ -61,7 +61,7 @@ Seconds mirror_time(const PreparedJob& job, const Plan& plan, const PlanLinks& l
   const bool whole = plan.zero_stage == 0;
   const double dense = whole ? 1 : 1 / dense_divisors(plan).optimizer;
   const double experts = whole ? 1 : 1 / expert_divisors(plan).optimizer;
-  const double of_ends = stage.embedding_matrix + stage.head_matrix;
+  const double matrices = stage.embedding_matrix + stage.head_matrix;
   const auto time = [&](double kept, const GroupLinks& group) {
     const Bytes gradients(kept * reduced_gradient_bytes(job.job.training));
     return collective_time(CollectiveOperation::all_reduce, group, gradients, links);
@@ -69,8 +69,9 @@ Seconds mirror_time(const PreparedJob& job, const Plan& plan, const PlanLinks& l
   if (links.pipeline.hops == nullptr) {
     return time(dense * stage.dense + experts * stage.experts, pair_of_stages(links));
   }
-  return time(dense * (stage.dense - of_ends) + experts * stage.experts, mirror_stages(links)) +
-         time(dense * of_ends, ends_of_pipeline(links));
+  const Seconds all =
+      time(dense * (stage.dense - matrices) + experts * stage.experts, mirror_stages(links));
+  return matrices > 0 ? all + time(dense * matrices, ends_of_pipeline(links)) : all;
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ struct Traffic {
       contending;    // takes multiprocessors and memory from compute beside it: contending_share()
   Seconds free;      // leaves the links between domains to others: time × WireUse::free
   Seconds crossing;  // time × WireUse::crossing
-  TrafficPattern pattern = TrafficPattern::ring;  // of most of the time
+  TrafficPattern pattern = TrafficPattern::ring;  // of the longer summand
 };
 
 inline Traffic operator+(Traffic a, Traffic b) {

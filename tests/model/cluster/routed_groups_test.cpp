@@ -66,7 +66,9 @@ TEST(RoutedGroups, MessagesThatArePassedOnShareATorussLinks) {
 void expect_hops(const Cluster& cluster, const std::vector<double>& around,
                  const std::vector<double>& along, double ends, double mirrors) {
   const FabricTiers tiers = tiers_of(cluster);
-  const HopTimes& hops = *hop_times(tiers, {8, 4});
+  const HopTimes* counted = hop_times(tiers, {8, 4});
+  ASSERT_NE(counted, nullptr);
+  const HopTimes& hops = *counted;
   ASSERT_EQ(hops.around.size(), around.size());
   ASSERT_EQ(hops.along.size(), along.size());
   for (std::size_t i = 0; i < around.size(); ++i) {

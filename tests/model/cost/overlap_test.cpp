@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <random>
 #include <vector>
+
+#include "model/cluster/link_loads.h"
 
 namespace trainyard {
 namespace {
