@@ -92,6 +92,14 @@ TEST(RoutedGroups, MessagesTakeTheTimeOfTheFullestLinkOnTheirWay) {
   expect_hops(torus_cluster({2, 2}, kLinkOfSwitch), {1, 1, 1, 1}, {1, 0.5, 1, 1}, 0.5, 1);
 }
 
+// The same square with links that leave each of eight ranks 25 GB/s on a side, 50 on a diagonal
+// alone, but a PCIe link of 32 GB/s to each rank.
+TEST(RoutedGroups, MessagesAreNotFasterThanTheirSendersLink) {
+  Cluster square = torus_cluster({2, 2}, BytesPerSecond(200e9));
+  square.intra = pcie_cluster(4, 8).intra;
+  expect_hops(square, {1, 1, 1, 1}, {1, 25.0 / 32, 1, 1}, 25.0 / 32, 1);
+}
+
 TEST(RoutedGroups, EfficiencyIsTakenOffTheLinks) {
   Cluster cluster = torus_cluster({8}, kLinkOfSwitch);
   cluster.inter.efficiency = 0.5;
