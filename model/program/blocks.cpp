@@ -122,7 +122,7 @@ void add_fetch(Program& program, Operations fetch, Operand input, int& first, in
 // Adds the copy that brings a layer's saved activations back as a block of its own. The copy for
 // the next layer waits until the gradient that the current layer reads is there.
 void add_restore(Lowering& lowering, Operations restore, UnitBlocks& blocks) {
-  blocks.restore = add_block(lowering.program, "activations", restore);
+  blocks.restore = add_block(lowering.program, "activations", beside_last_layer(lowering, restore));
   for (Operation& operation : restore) operation.operands.push_back(reads(lowering.gradient, 2));
   blocks.restore_next = add_block(lowering.program, "next activations", std::move(restore));
 }
@@ -143,7 +143,6 @@ void add_update(Lowering& lowering, const std::vector<Parameter>& parameters, in
 
 struct LayerCopies {
   Operations away, back;
-  int awaited = -1;
 };
 // A pass of a unit with the transfers before and after it, in order.
 struct PassOperations {
@@ -190,7 +189,7 @@ struct UnitPlace {
 LayerCopies copies_of(Lowering& lowering, const NetworkUnit& unit, const UnitPlace& place) {
   if (!place.sends_away) return {};
   const ActivationCopies copies = activation_copies(lowering, unit, place.stays);
-  return {{copies.away}, {copies.back}, copies.awaited};
+  return {{copies.away}, {copies.back}};
 }
 
 // The operations of every pass of a unit; `input` and `weight` are the halves of a split backward.
@@ -340,9 +339,6 @@ UnitBlocks add_unit(Lowering& lowering, NetworkUnit& unit, const UnitNames& name
 
   UnitBlocks blocks;
   blocks.reduced_in_pass = place.reduced_in_pass;
-  if (place.sends_away) {
-    blocks.await_copies = add_block(program, "activations gone", {await(copies.awaited)});
-  }
   if (sums) blocks.await_sums = add_block(program, "gradients summed up", await_sums(unit));
   blocks.sums_with_input = sums == Phase::input_gradient;
   add_await_gone(lowering, passes, splits, blocks);
@@ -561,6 +557,16 @@ void add_turns(Lowering& lowering, ProgramBlocks& blocks) {
   blocks.receive_gradient.here = add_block(program, "turn gradient in", {gradient.in});
 }
 
+void add_activation_turns(Lowering& lowering, ProgramBlocks& blocks) {
+  Program& program = lowering.program;
+  for (std::size_t i = 0; i < blocks.gone.size(); ++i) {
+    const ActivationTurn turn = activation_turn(lowering);
+    blocks.gone[i] = add_block(program, "activations gone", {turn.gone});
+    blocks.await_gone[i] = add_block(program, "wait for activations", {turn.wait});
+  }
+  blocks.last_layer_begins = add_block(program, "last layer", {last_layer_begins(lowering)});
+}
+
 }  // namespace
 
 LayerWay way_of(const Lowering& lowering, int stage, int local_layer) {
@@ -581,6 +587,9 @@ ProgramBlocks make_blocks(Lowering& lowering) {
   if (lowering.plan.schedule->route == Route::vee) add_turns(lowering, blocks);
   if (keeps_weights_away(lowering) || keeps_gradients_away(lowering.plan)) {
     blocks.pass_begins = add_block(program, "pass", {pass_begins(lowering)});
+  }
+  if (lowering.plan.offload.activations != OffloadTarget::none) {
+    add_activation_turns(lowering, blocks);
   }
   blocks.norm_reduction = add_block(program, "gradient norm", norm_reduction(lowering, norm));
   return blocks;

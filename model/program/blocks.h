@@ -28,8 +28,8 @@ struct UnitBlocks {
   int fetch_forward = -1, fetch_backward = -1;
   int fetch_next_forward = -1, fetch_next_backward = -1;
   // Copies of its offloaded activations back to the device, before the first unit or (restore_next)
-  // while the unit before it runs; and the wait until they have left the device.
-  int restore = -1, restore_next = -1, await_copies = -1;
+  // while the unit before it runs.
+  int restore = -1, restore_next = -1;
   // Copies of its weights and gradients that lie outside the device, by pass.
   CopyBlocks forward_copies, backward_copies, input_copies, weight_copies;
   // The wait until the gradients of a pass are reduced to parts, or have left for the host; and
@@ -70,7 +70,11 @@ struct ProgramBlocks {
   int pair_receive = -1, pair_send = -1;    // around two passes that run side by side
   int shared_first = -1, shared_last = -1;  // gradient sums of a matrix that two stages hold
   int norm_reduction = -1;
-  int pass_begins = -1;  // marks that a pass begins, for copies from the host
+  // Marks that a pass, or the last layer of a backward pass, begins, for copies from the host.
+  int pass_begins = -1, last_layer_begins = -1;
+  // By turns of the layers whose activations leave: marks that a layer's have gone, and the wait
+  // for it.
+  std::array<int, 2> gone = {-1, -1}, await_gone = {-1, -1};
 
   const std::array<UnitBlocks, kLayerKinds>& layers_that(LayerWay way) const {
     return layers[index_of(way)];

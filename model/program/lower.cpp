@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <utility>
@@ -202,14 +203,16 @@ class StageBuilder {
   enum class Part : std::uint8_t { whole, inner, receive, send, head, layers };
 
   void add_pass(const Pass& pass, int slot, Part part, bool last) {
-    const auto key =
-        std::array{static_cast<int>(pass.kind), pass.chunk, last ? 1 : 0, static_cast<int>(part)};
+    const int turn = pass.kind == PassKind::forward ? left_ % 2 : 0;
+    const auto key = std::array{static_cast<int>(pass.kind), pass.chunk, last ? 1 : 0,
+                                static_cast<int>(part), turn};
     const auto [found, is_new] = bodies_.try_emplace(key, 0);
     if (is_new) {
       found->second = static_cast<int>(program_.bodies.size());
       program_.bodies.push_back(make_body(pass, part, last));
     }
     const bool some = part == Part::whole || part == Part::inner;
+    if (some && pass.kind == PassKind::forward) left_ += leaving_layers(pass.chunk);
     if (!some && program_.bodies[static_cast<std::size_t>(found->second)].calls.empty()) return;
     program_.steps.push_back({.body = found->second,
                               .pass = step_pass(pass.kind),
@@ -272,7 +275,7 @@ class StageBuilder {
       case Part::layers:
         break;
     }
-    return forward ? forward_body(pass.chunk, part)
+    return forward ? forward_body(pass.chunk, part, left_)
                    : backward_body(pass.chunk, step_pass(pass.kind), part, last);
   }
 
@@ -293,13 +296,16 @@ class StageBuilder {
     BlockCall at;
     bool is_layer = false;
     bool is_brief = false;  // too short to hide a transfer
+    bool leaves = false;    // its activations leave the device
   };
   std::vector<Unit> units_of(int chunk) const {
     const ChunkLayout& layout = program_.chunks[static_cast<std::size_t>(chunk)];
     std::vector<Unit> units;
     if (has_embedding(chunk)) units.push_back({&blocks_.embedding, {}});
     for (int position = 0; position < layout.layers; ++position) {
-      units.push_back({&layer_blocks(layout, position), layer_call(chunk, position, -1), true});
+      const BlockCall at = layer_call(chunk, position, -1);
+      const bool leaves = sends_activations_away(plan_, at.local_layer);
+      units.push_back({&layer_blocks(layout, position), at, true, false, leaves});
     }
     if (!has_head(chunk)) return units;
     // The head and the embeddings of MTP layers stand where the state before those is.
@@ -308,6 +314,11 @@ class StageBuilder {
     if (depths > 0) units.insert(units.end() - depths, {&blocks_.mtp_embedding, at, false, true});
     units.push_back({&blocks_.head, at});
     return units;
+  }
+
+  int leaving_layers(int chunk) const {
+    const std::vector<Unit> units = units_of(chunk);
+    return static_cast<int>(std::count_if(units.begin(), units.end(), std::mem_fn(&Unit::leaves)));
   }
 
   static BlockCall block_call(BlockCall at, int block) {
@@ -363,12 +374,16 @@ class StageBuilder {
   }
 
   // Two layers' activations are on the device, one at work and one that leaves: the one before
-  // these has left (Transformer Engine's double buffering).
-  static void await_activations(Body& body, const std::vector<Unit>& units, std::size_t at) {
-    if (at >= 2) call(body, block_call(units[at - 2].at, units[at - 2].blocks->await_copies));
+  // these has left. `left`: layers that left before, in this pass and in those before it.
+  void call_forward(Body& body, const Unit& unit, int& left) const {
+    const auto turn = static_cast<std::size_t>(left % 2);
+    if (unit.leaves) call(body, {.block = blocks_.await_gone[turn]});
+    call(body, block_call(unit.at, unit.blocks->forward));
+    if (unit.leaves) call(body, {.block = blocks_.gone[turn]});
+    if (unit.leaves) ++left;
   }
 
-  Body forward_body(int chunk, Part part) const {
+  Body forward_body(int chunk, Part part, int left) const {
     const std::vector<Unit> units = units_of(chunk);
     Body body;
     call_first_copies(body, units, StepPass::forward);
@@ -379,8 +394,7 @@ class StageBuilder {
       for (const std::size_t next : next_units(units, i)) {
         call_next_fetch(body, units[i], units[next], StepPass::forward);
       }
-      await_activations(body, units, i);
-      call(body, block_call(units[i].at, units[i].blocks->forward));
+      call_forward(body, units[i], left);
     }
     if (part == Part::whole && !has_head(chunk)) {
       call(body, boundary(chunk, 1, blocks_.send_forward));
@@ -442,6 +456,13 @@ class StageBuilder {
     }
   }
 
+  // Tells copies of activations for the next backward pass that they may come.
+  void call_last_begins(Body& body, const std::vector<Unit>& units, std::size_t at) const {
+    const auto first_behind = units.begin() + static_cast<std::ptrdiff_t>(at) + 1;
+    const bool more = std::any_of(first_behind, units.end(), std::mem_fn(&Unit::leaves));
+    if (units[at].leaves && !more) call(body, {.block = blocks_.last_layer_begins});
+  }
+
   Body backward_body(int chunk, StepPass pass, Part part, bool last) const {
     const std::vector<Unit> units = units_backward(chunk, part);
     const bool moves = pass != StepPass::weight_gradient;
@@ -454,10 +475,11 @@ class StageBuilder {
       call(body, boundary(chunk, 1, blocks_.receive_gradient));
     }
     for (std::size_t i = 0; i < units.size(); ++i) {
+      await_sums(body, units[i], pass, sums);
       call_next_copies(body, units, i, pass);
       call(body, block_call(units[i].at, loss_block_of(*units[i].blocks, pass)));
       if (moves) call_next_moves(body, units, i, pass);
-      await_sums(body, units[i], pass, sums);
+      if (moves) call_last_begins(body, units, i);
       call(body, block_call(units[i].at, block_of(*units[i].blocks, pass)));
       call_own_reduction(body, units[i], reduces);
       call(body, block_call(units[i].at, copies_of(*units[i].blocks, pass).go));
@@ -543,7 +565,8 @@ class StageBuilder {
   PipelineShape shape_;
   int stage_ = 0;
   StageProgram program_;
-  std::map<std::array<int, 4>, int> bodies_;  // pass kind, chunk, last, part → index
+  std::map<std::array<int, 5>, int> bodies_;  // pass kind, chunk, last, part, turn → index
+  int left_ = 0;  // layers whose activations the passes so far send away
 };
 
 }  // namespace

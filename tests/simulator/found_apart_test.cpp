@@ -73,6 +73,36 @@ TEST(FoundApart, DualpipeCoversCopiesWithWholeBackwardPasses) {
   EXPECT_NEAR(estimate_over_simulation(job, activations_on_the_host("dualpipe", 2)), 1, 0.05);
 }
 
+// However slow the link to the host, few layers' activations are on the device, from one pass to
+// the next: those of the layer at work and of the one that leaves or comes, in each direction. Of
+// 32 layers in interleaved chunks of two or one, a stage's first passes would else queue most of
+// what it keeps without offloading: (p−s−1)·2+(v−1)·p+1 chunks (Narayanan et al. 2021).
+TEST(FoundApart, SlowLinksToTheHostDoNotFillTheDevice) {
+  PreparedJob job = llama_8b_on_h100(1, 32);
+  job.job.training.sequence_length = 2048;
+  job.job.cluster.device.host_bandwidth *= 0.05;
+  job = prepare(job.job);
+  for (const int chunks : {2, 4}) {
+    PlanRequest request = activations_on_the_host("interleaved-1f1b", 8);
+    request.virtual_stages = chunks;
+    const auto allocated = [&](const PlanRequest& asked) {
+      const Plan plan = legal_plan(job, asked);
+      const auto played = simulate(job, plan);
+      if (!played) ADD_FAILURE() << played.error().message;
+      return played ? as_estimate(job, plan, *played).stages[1].memory.at_peak.allocated()
+                    : Bytes(0);
+    };
+    PlanRequest kept = request;
+    kept.offload = {};
+    PlanRequest repeated = kept;  // keeps inputs only, and has one whole layer while it is at work
+    repeated.recompute.mode = RecomputeMode::full;
+    const double in_flight = 6 * 2 + (chunks - 1) * 8 + 1;
+    const double layers = in_flight * 4 / chunks;
+    const Bytes layer = (allocated(kept) - allocated(repeated)) / (layers - 1);
+    EXPECT_LE(allocated(request), allocated(kept) - (layers - 4) * layer) << chunks;
+  }
+}
+
 // In a V over eight stages, sixteen chunks go forward before the first gradient comes. The copies
 // of their activations to the host take longer than that.
 TEST(FoundApart, ZbVWaitsForTheActivationsOfItsFirstPasses) {

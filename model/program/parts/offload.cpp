@@ -68,6 +68,17 @@ int pass_mark(Lowering& lowering) {
   return lowering.pass_begun;
 }
 
+int layer_mark(Lowering& lowering) {
+  if (lowering.layer_begun < 0) {
+    lowering.layer_begun = lowering.add(mark("last layer begun", BufferRole::scalar));
+  }
+  return lowering.layer_begun;
+}
+
+Operation begins(int mark) {
+  return {.kind = OperationKind::await, .dtype = Dtype::bf16, .operands = {updates(mark)}};
+}
+
 // A buffer at `target` for this rank's part of a held one; of the same size if that is not shared
 // or is a part already.
 ProgramBuffer part_of_whole(const Lowering& lowering, int held, const Sharing& sharing,
@@ -161,8 +172,18 @@ ActivationCopies activation_copies(Lowering& lowering, const NetworkUnit& unit, 
   }
   for (const int buffer : kept) copies.back.operands.push_back(creates(buffer));
   copies.back.message = copies.away.message;
-  copies.awaited = stored.front();
   return copies;
+}
+
+ActivationTurn activation_turn(Lowering& lowering) {
+  const int gone = lowering.add(mark("activations gone", BufferRole::scalar));
+  ActivationTurn turn;
+  turn.gone = {.kind = OperationKind::await,
+               .stream = ProgramStream::copy,
+               .dtype = Dtype::bf16,
+               .operands = {updates(gone)}};
+  turn.wait = await(gone);
+  return turn;
 }
 
 Operation await(int buffer) {
@@ -217,11 +238,14 @@ std::vector<Operation> beside_pass(Lowering& lowering, std::vector<Operation> co
   return coming;
 }
 
-Operation pass_begins(Lowering& lowering) {
-  return {.kind = OperationKind::await,
-          .dtype = Dtype::bf16,
-          .operands = {updates(pass_mark(lowering))}};
+Operation pass_begins(Lowering& lowering) { return begins(pass_mark(lowering)); }
+
+std::vector<Operation> beside_last_layer(Lowering& lowering, std::vector<Operation> coming) {
+  if (!coming.empty()) coming.front().operands.push_back(reads(layer_mark(lowering)));
+  return coming;
 }
+
+Operation last_layer_begins(Lowering& lowering) { return begins(layer_mark(lowering)); }
 
 std::vector<Operation> with_gradients_here(const Lowering& lowering,
                                            const std::vector<Parameter>& parameters,

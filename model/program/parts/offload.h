@@ -16,13 +16,19 @@ namespace trainyard {
 bool sends_activations_away(const Plan& plan, int local_layer);
 
 // The copies of what a layer keeps for backward: away after its forward pass, back before its
-// backward pass. A wait for the buffer `awaited` ends when all of it has gone. `stays`: a buffer
-// that does not leave; −1: none.
+// backward pass. `stays`: a buffer that does not leave; −1: none.
 struct ActivationCopies {
   Operation away, back;
-  int awaited = -1;
 };
 ActivationCopies activation_copies(Lowering& lowering, const NetworkUnit& unit, int stays);
+
+// The layers whose activations leave take turns, from pass to pass, with two buffers on the device
+// (Transformer Engine's double buffering): `gone` behind a layer's copy ends with it, and `wait`
+// before the next layer of the same turn lets that one begin.
+struct ActivationTurn {
+  Operation gone, wait;
+};
+ActivationTurn activation_turn(Lowering& lowering);
 // A wait on the compute stream until `buffer` is written.
 Operation await(int buffer);
 
@@ -46,6 +52,10 @@ std::vector<Operation> beside_unit(Lowering& lowering, std::vector<Operation> co
 std::vector<Operation> beside_pass(Lowering& lowering, std::vector<Operation> coming);
 // The operation on the compute stream that tells beside_pass() that a pass begins.
 Operation pass_begins(Lowering& lowering);
+// The same for activations of the first layer of a backward pass, which come back while the last
+// layer of the backward pass before is at work.
+std::vector<Operation> beside_last_layer(Lowering& lowering, std::vector<Operation> coming);
+Operation last_layer_begins(Lowering& lowering);
 // At the end of a step: `operations`, between copies that bring offloaded gradients and send them.
 std::vector<Operation> with_gradients_here(const Lowering& lowering,
                                            const std::vector<Parameter>& parameters,

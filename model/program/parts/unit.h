@@ -26,9 +26,10 @@ struct Lowering {
   int gradient = -1;              // and its gradient
   // The embeddings that MTP layers take in, at the position of each layer, and their gradients.
   int embedded = -1, embedded_gradient = -1;
-  // Buffers that are written when a unit, or a pass, begins. Copies from outside the device for a
-  // later unit, or for the next pass, wait for them. −1: no copy does.
-  int begun = -1, pass_begun = -1;
+  // Buffers that are written when a unit, a pass, or the last layer of a backward pass begins.
+  // Copies from outside the device for a later unit, or for the next pass, wait for them. −1: no
+  // copy does.
+  int begun = -1, pass_begun = -1, layer_begun = -1;
 
   int add(const ProgramBuffer& buffer);
   // A new activation buffer [rows×columns].
