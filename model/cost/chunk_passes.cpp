@@ -26,18 +26,19 @@ void add_layers(const PreparedJob& job, const LayersOfChunks& layers, int chunk,
 // What a stage's passes take beyond those of its units, for each of the `chunks` that a micro-batch
 // visits. `met`: the share of the chunks held that it visits.
 PassTimes beyond_units(const StagePasses& of, double met, int chunks) {
-  const auto& [stage, held, units, all] = of;
+  const StageParameters& held = of.held;
+  const UnitPasses& units = of.units;
   PassTimes sum;
   for (std::size_t kind = 0; kind < held.kinds.size(); ++kind) {
     if (held.kinds[kind] > 0) sum.add(units.layers[kind], held.kinds[kind]);
   }
   if (held.embedding) sum.add(units.embedding);
   if (held.head) sum.add(units.head);
-  PassTimes rest = all;
+  PassTimes rest = of.all;
   rest.add(sum, -met);
   const double share = 1.0 / chunks;
   return {rest.forward * share, rest.input_gradient * share, rest.weight_gradient * share,
-          all.hidden * share};
+          of.all.hidden * share};
 }
 
 // Whether two chunks hold equally many layers of each kind.
@@ -99,6 +100,13 @@ void add_own_repeats(const PreparedJob& job, const Plan& plan, const StagePasses
   }
 }
 
+// Moves `more` to one chunk of a stage from its others.
+void move_to(std::span<PassTimes> chunks, std::size_t chunk, const PassTimes& more) {
+  const double others = static_cast<double>(chunks.size()) - 1;
+  for (PassTimes& own : chunks) own.add(more, -1 / others);
+  chunks[chunk].add(more, 1 + 1 / others);
+}
+
 }  // namespace
 
 void append_chunk_passes(const PreparedJob& job, const Plan& plan, const StagePasses& of,
@@ -129,7 +137,11 @@ void append_chunk_passes(const PreparedJob& job, const Plan& plan, const StagePa
       own->add(of.units.layers[kMtpKind], job.job.model.mtp_layers);
     }
   }
-  add_own_repeats(job, plan, of, layers, std::span(out).subspan(before));
+  const std::span<PassTimes> all = std::span(out).subspan(before);
+  add_own_repeats(job, plan, of, layers, all);
+  if (shape.route == Route::both_ways) return;
+  if (of.held.embedding) move_to(all, 0, of.more_with_embedding);
+  if (of.held.head) move_to(all, all.size() - 1, of.more_with_head);
 }
 
 bool repeat_chunk_passes(const PreparedJob& job, const Plan& plan, int stage,

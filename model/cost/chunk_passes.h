@@ -1,7 +1,8 @@
 // F, B and W of every chunk of a stage, for one micro-batch: of the chunk's own layers, of the
-// embedding in the network's first chunk, of the output head in its last. All else that the stage's
-// passes contain (sends, exposed traffic of parameters) is spread evenly over its chunks. Where
-// micro-batches go both ways a stage holds two chunks, of which each micro-batch meets one.
+// embedding in the network's first chunk, of the output head in its last, with their exposed
+// traffic of parameters. All else that the stage's passes contain (sends, other such traffic) is
+// spread evenly over its chunks. Where micro-batches go both ways a stage holds two chunks, of
+// which each micro-batch meets one.
 #pragma once
 
 #include <array>
@@ -32,6 +33,9 @@ struct StagePasses {
   const UnitPasses& units;
   // All passes of one micro-batch on the stage; both ways: the mean of its two chunks.
   const PassTimes& all;
+  // What the chunk with the embedding, and the one with the head, has of it more than the mean of
+  // the stage's chunks, besides its units.
+  PassTimes more_with_embedding = {}, more_with_head = {};
 };
 
 // Appends one entry for each chunk that the stage holds.

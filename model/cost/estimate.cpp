@@ -251,6 +251,8 @@ StageEnds fill_stage(const PreparedJob& job, const Plan& plan, SharedCosts& shar
           .at_ends_of_passes = data.at_ends + copies.before_passes,
           .optimizer = optimizer_time(job, plan, held) + data.update,
           .copies = copies.step.start + copies.step.end,
+          .more_with_embedding = data.more_with_embedding,
+          .more_with_head = data.more_with_head,
           .beside_ramps = data.beside_ramps};
 }
 
@@ -341,7 +343,9 @@ StepEnds fill_stages(const PreparedJob& job, const Plan& plan, SharedCosts& shar
     out.passes[i] = stage.passes;
     if (chunks_held(shape) == 1) continue;
     if (!repeats || !repeat_chunk_passes(job, plan, index, out.chunk_passes)) {
-      append_chunk_passes(job, plan, {index, out.held[i], units, stage.passes}, out.chunk_passes);
+      const StagePasses passes = {
+          index, out.held[i], units, stage.passes, own.more_with_embedding, own.more_with_head};
+      append_chunk_passes(job, plan, passes, out.chunk_passes);
     }
   }
   ends.lost = slack.lost(out.passes);

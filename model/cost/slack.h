@@ -34,6 +34,7 @@ struct StageEnds {
   // Exposed traffic at the ends of one micro-batch's passes; the optimizer step.
   Seconds at_ends_of_passes, optimizer;
   Seconds copies;  // the part of `start` and `end` that is copies from the hosts and to them
+  PassTimes more_with_embedding, more_with_head;  // as DataParallelCost has them
   BesideRamps beside_ramps;
 };
 

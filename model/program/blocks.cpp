@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "model/program/lifetimes.h"
+#include "model/program/parts/marks.h"
 #include "model/program/parts/offload.h"
 #include "model/program/unit_names.h"
 #include "model/schedule/schedule.h"
@@ -12,71 +14,12 @@
 namespace trainyard {
 namespace {
 
-using CopyKey = std::pair<int, int>;  // buffer, ahead
 using Operations = std::vector<Operation>;
 
 int add_block(Program& program, std::string_view name, Operations operations) {
   if (operations.empty()) return -1;
   program.blocks.push_back({.name = name, .kind = {}, .operations = std::move(operations)});
   return static_cast<int>(program.blocks.size()) - 1;
-}
-
-bool is_activation(const Program& program, int buffer) {
-  return program.buffer(buffer).role == BufferRole::activation;
-}
-
-// Marks the operands that free their buffers: the last use of each one, going backwards. `used` has
-// the buffers that are used later or handed on. Before its `create` a buffer's place held another
-// buffer.
-void mark_last_uses(const Program& program, Operation& operation, std::vector<CopyKey>& used) {
-  for (Operand& operand : operation.operands) {
-    const CopyKey key{operand.buffer, operand.ahead};
-    operand.frees = is_activation(program, operand.buffer) &&
-                    std::find(used.begin(), used.end(), key) == used.end();
-    if (operand.frees) used.push_back(key);
-  }
-  for (const Operand& operand : operation.operands) {
-    if (operand.access == Access::create) std::erase(used, CopyKey{operand.buffer, operand.ahead});
-  }
-}
-
-void mark_last_uses(const Program& program, const std::vector<Operations*>& in_order,
-                    std::vector<CopyKey> handed_on) {
-  for (std::size_t pass = in_order.size(); pass-- > 0;) {
-    Operations& list = *in_order[pass];
-    for (std::size_t i = list.size(); i-- > 0;) mark_last_uses(program, list[i], handed_on);
-  }
-}
-
-// Adds the buffers that a pass uses before it creates them, which come from an earlier pass.
-void note_crossing(const Operations& pass, std::set<int>& crossing) {
-  std::set<int> seen;
-  for (const Operation& operation : pass) {
-    if (operation.kind == OperationKind::copy) continue;  // what leaves the device comes back
-    for (const Operand& operand : operation.operands) {
-      const bool is_first = seen.insert(operand.buffer).second;
-      if (is_first && operand.access != Access::create) crossing.insert(operand.buffer);
-    }
-  }
-}
-
-// Gives a buffer that lives only within one pass of one unit one instance on the stage, instead of
-// one for every layer and micro-batch.
-void narrow_scopes(Lowering& lowering, const std::vector<Operations>& passes) {
-  std::set<int> crossing = {lowering.hidden, lowering.gradient, lowering.embedded,
-                            lowering.embedded_gradient};
-  for (const Operations& pass : passes) note_crossing(pass, crossing);
-  for (const Operations& pass : passes) {
-    for (const Operation& operation : pass) {
-      for (const Operand& operand : operation.operands) {
-        ProgramBuffer& buffer = lowering.program.buffer(operand.buffer);
-        const bool everywhere = buffer.role == BufferRole::activation &&
-                                buffer.scope == Scope::activation &&
-                                buffer.away == OffloadTarget::none;
-        if (everywhere && !crossing.contains(operand.buffer)) buffer.scope = Scope::stage;
-      }
-    }
-  }
 }
 
 Operations in_turn(Operations first, const Operations& second) {
@@ -272,14 +215,12 @@ void add_passes(Lowering& lowering, bool splits, const UnitNames& names, UnitPas
   blocks.backward = add_block(program, names.backward, std::move(passes.backward.work));
 }
 
-// Adds the wait until the last copy of gradients to the host has ended.
-void add_await_gone(Lowering& lowering, const UnitPasses& passes, bool splits, UnitBlocks& blocks) {
+void note_gradients_that_go(const UnitPasses& passes, bool splits, UnitBlocks& blocks) {
   const bool with_input = splits && passes.weight.go.empty();
   const PassOperations& last =
       !splits ? passes.backward : (with_input ? passes.input : passes.weight);
   if (last.go.empty()) return;
-  const int gone = last.go.back().operands.back().buffer;
-  blocks.await_sums = add_block(lowering.program, "gradients gone", {await(gone)});
+  blocks.sums = true;
   blocks.sums_with_input = with_input;
 }
 
@@ -339,9 +280,9 @@ UnitBlocks add_unit(Lowering& lowering, NetworkUnit& unit, const UnitNames& name
 
   UnitBlocks blocks;
   blocks.reduced_in_pass = place.reduced_in_pass;
-  if (sums) blocks.await_sums = add_block(program, "gradients summed up", await_sums(unit));
+  blocks.sums = sums.has_value();
   blocks.sums_with_input = sums == Phase::input_gradient;
-  add_await_gone(lowering, passes, splits, blocks);
+  note_gradients_that_go(passes, splits, blocks);
   add_passes(lowering, splits, names, std::move(passes), blocks);
   const std::vector<Parameter>& parameters = unit.parameters();
   add_reductions(lowering, unit, names, blocks);
@@ -557,14 +498,29 @@ void add_turns(Lowering& lowering, ProgramBlocks& blocks) {
   blocks.receive_gradient.here = add_block(program, "turn gradient in", {gradient.in});
 }
 
-void add_activation_turns(Lowering& lowering, ProgramBlocks& blocks) {
-  Program& program = lowering.program;
-  for (std::size_t i = 0; i < blocks.gone.size(); ++i) {
-    const ActivationTurn turn = activation_turn(lowering);
-    blocks.gone[i] = add_block(program, "activations gone", {turn.gone});
-    blocks.await_gone[i] = add_block(program, "wait for activations", {turn.wait});
+TurnBlocks turns_of(Lowering& lowering, ProgramStream transfers) {
+  TurnBlocks turns;
+  for (std::size_t i = 0; i < turns.wait.size(); ++i) {
+    const TransferTurn turn = transfer_turn(lowering, transfers);
+    turns.ended[i] = add_block(lowering.program, "transfer ended", {turn.ended});
+    turns.wait[i] = add_block(lowering.program, "wait for transfer", {turn.wait});
   }
-  blocks.last_layer_begins = add_block(program, "last layer", {last_layer_begins(lowering)});
+  return turns;
+}
+
+// A gradient that leaves goes behind its reduction.
+void add_turns_of_transfers(Lowering& lowering, ProgramBlocks& blocks) {
+  const Plan& plan = lowering.plan;
+  if (plan.offload.activations != OffloadTarget::none) {
+    blocks.leaving = turns_of(lowering, ProgramStream::copy);
+    const Operation begins = last_layer_begins(lowering);
+    blocks.last_layer_begins = add_block(lowering.program, "last layer", {begins});
+  }
+  if (keeps_gradients_away(plan)) {
+    blocks.summing = turns_of(lowering, ProgramStream::copy);
+  } else if (plan.held_zero_stage() >= 2 && plan.overlap.data_parallel) {
+    blocks.summing = turns_of(lowering, ProgramStream::data_parallel);
+  }
 }
 
 }  // namespace
@@ -588,9 +544,7 @@ ProgramBlocks make_blocks(Lowering& lowering) {
   if (keeps_weights_away(lowering) || keeps_gradients_away(lowering.plan)) {
     blocks.pass_begins = add_block(program, "pass", {pass_begins(lowering)});
   }
-  if (lowering.plan.offload.activations != OffloadTarget::none) {
-    add_activation_turns(lowering, blocks);
-  }
+  add_turns_of_transfers(lowering, blocks);
   blocks.norm_reduction = add_block(program, "gradient norm", norm_reduction(lowering, norm));
   return blocks;
 }

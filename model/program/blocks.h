@@ -32,10 +32,9 @@ struct UnitBlocks {
   int restore = -1, restore_next = -1;
   // Copies of its weights and gradients that lie outside the device, by pass.
   CopyBlocks forward_copies, backward_copies, input_copies, weight_copies;
-  // The wait until the gradients of a pass are reduced to parts, or have left for the host; and
-  // which half of a split backward pass makes them.
-  int await_sums = -1;
-  bool sums_with_input = false;
+  // Whether gradients of a pass are reduced to parts, or leave for the host; and which half of a
+  // split backward pass makes them.
+  bool sums = false, sums_with_input = false;
   int reduction = -1;            // of its gradients over data parallelism
   bool reduced_in_pass = false;  // in the last pass that adds to them, if the plan overlaps
   int await_reduction = -1;      // under no_sync: the wait for it
@@ -60,6 +59,12 @@ struct BoundaryBlocks {
   int away = -1, here = -1;
 };
 
+// Units take turns, from pass to pass, with room for two on the device. By turn: the mark that a
+// unit's transfer has ended, and the wait for it before the next unit of this turn begins.
+struct TurnBlocks {
+  std::array<int, 2> ended = {-1, -1}, wait = {-1, -1};
+};
+
 struct ProgramBlocks {
   // [way][layer kind], for the combinations that some stage has.
   std::array<std::array<UnitBlocks, kLayerKinds>, 2 * kRepeats> layers;
@@ -72,9 +77,8 @@ struct ProgramBlocks {
   int norm_reduction = -1;
   // Marks that a pass, or the last layer of a backward pass, begins, for copies from the host.
   int pass_begins = -1, last_layer_begins = -1;
-  // By turns of the layers whose activations leave: marks that a layer's have gone, and the wait
-  // for it.
-  std::array<int, 2> gone = {-1, -1}, await_gone = {-1, -1};
+  // Of the layers whose activations leave, and of the units whose gradients are summed up.
+  TurnBlocks leaving, summing;
 
   const std::array<UnitBlocks, kLayerKinds>& layers_that(LayerWay way) const {
     return layers[index_of(way)];

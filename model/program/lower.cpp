@@ -79,7 +79,7 @@ class Slots {
 
 // Whether a pass of this kind leaves reduced gradients of the unit that another pass may wait for.
 bool sums_up(const UnitBlocks& unit, StepPass pass) {
-  if (unit.await_sums < 0 || pass == StepPass::forward) return false;
+  if (!unit.sums || pass == StepPass::forward) return false;
   return pass == StepPass::backward || (pass == StepPass::input_gradient) == unit.sums_with_input;
 }
 
@@ -203,17 +203,19 @@ class StageBuilder {
   enum class Part : std::uint8_t { whole, inner, receive, send, head, layers };
 
   void add_pass(const Pass& pass, int slot, Part part, bool last) {
-    const int turn = pass.kind == PassKind::forward ? left_ % 2 : 0;
+    const bool forward = pass.kind == PassKind::forward;
+    std::size_t& turn = forward ? leaving_ : summing_;
     const auto key = std::array{static_cast<int>(pass.kind), pass.chunk, last ? 1 : 0,
-                                static_cast<int>(part), turn};
+                                static_cast<int>(part), static_cast<int>(turn)};
     const auto [found, is_new] = bodies_.try_emplace(key, 0);
     if (is_new) {
       found->second = static_cast<int>(program_.bodies.size());
       program_.bodies.push_back(make_body(pass, part, last));
     }
+    const Body& body = program_.bodies[static_cast<std::size_t>(found->second)];
+    turn = (turn + turns_taken(body, forward ? blocks_.leaving : blocks_.summing)) % 2;
     const bool some = part == Part::whole || part == Part::inner;
-    if (some && pass.kind == PassKind::forward) left_ += leaving_layers(pass.chunk);
-    if (!some && program_.bodies[static_cast<std::size_t>(found->second)].calls.empty()) return;
+    if (!some && body.calls.empty()) return;
     program_.steps.push_back({.body = found->second,
                               .pass = step_pass(pass.kind),
                               .chunk = pass.chunk,
@@ -275,7 +277,7 @@ class StageBuilder {
       case Part::layers:
         break;
     }
-    return forward ? forward_body(pass.chunk, part, left_)
+    return forward ? forward_body(pass.chunk, part)
                    : backward_body(pass.chunk, step_pass(pass.kind), part, last);
   }
 
@@ -314,11 +316,6 @@ class StageBuilder {
     if (depths > 0) units.insert(units.end() - depths, {&blocks_.mtp_embedding, at, false, true});
     units.push_back({&blocks_.head, at});
     return units;
-  }
-
-  int leaving_layers(int chunk) const {
-    const std::vector<Unit> units = units_of(chunk);
-    return static_cast<int>(std::count_if(units.begin(), units.end(), std::mem_fn(&Unit::leaves)));
   }
 
   static BlockCall block_call(BlockCall at, int block) {
@@ -373,19 +370,31 @@ class StageBuilder {
     call(body, block_call(next.at, at.is_layer ? next.blocks->restore_next : next.blocks->restore));
   }
 
-  // Two layers' activations are on the device, one at work and one that leaves: the one before
-  // these has left. `left`: layers that left before, in this pass and in those before it.
-  void call_forward(Body& body, const Unit& unit, int& left) const {
-    const auto turn = static_cast<std::size_t>(left % 2);
-    if (unit.leaves) call(body, {.block = blocks_.await_gone[turn]});
-    call(body, block_call(unit.at, unit.blocks->forward));
-    if (unit.leaves) call(body, {.block = blocks_.gone[turn]});
-    if (unit.leaves) ++left;
+  static void wait_for_turn(Body& body, const TurnBlocks& turns, std::size_t turn) {
+    call(body, {.block = turns.wait[turn]});
+  }
+  static void end_turn(Body& body, const TurnBlocks& turns, std::size_t& turn) {
+    call(body, {.block = turns.ended[turn]});
+    turn = 1 - turn;
+  }
+  static std::size_t turns_taken(const Body& body, const TurnBlocks& turns) {
+    const auto ends = [&](const BlockCall& call) {
+      return call.block == turns.ended[0] || call.block == turns.ended[1];
+    };
+    return static_cast<std::size_t>(std::count_if(body.calls.begin(), body.calls.end(), ends));
   }
 
-  Body forward_body(int chunk, Part part, int left) const {
+  // Two layers' activations are on the device, one at work and one that leaves.
+  void call_forward(Body& body, const Unit& unit, std::size_t& turn) const {
+    if (unit.leaves) wait_for_turn(body, blocks_.leaving, turn);
+    call(body, block_call(unit.at, unit.blocks->forward));
+    if (unit.leaves) end_turn(body, blocks_.leaving, turn);
+  }
+
+  Body forward_body(int chunk, Part part) const {
     const std::vector<Unit> units = units_of(chunk);
     Body body;
+    std::size_t turn = leaving_;
     call_first_copies(body, units, StepPass::forward);
     if (!units.empty()) call(body, block_call(units[0].at, units[0].blocks->fetch_forward));
     if (!has_embedding(chunk)) call(body, boundary(chunk, -1, blocks_.receive_forward));
@@ -394,7 +403,7 @@ class StageBuilder {
       for (const std::size_t next : next_units(units, i)) {
         call_next_fetch(body, units[i], units[next], StepPass::forward);
       }
-      call_forward(body, units[i], left);
+      call_forward(body, units[i], turn);
     }
     if (part == Part::whole && !has_head(chunk)) {
       call(body, boundary(chunk, 1, blocks_.send_forward));
@@ -402,19 +411,11 @@ class StageBuilder {
     return body;
   }
 
-  // Whether passes wait for their reductions. In a pipeline reductions overlap the passes that
-  // follow. Otherwise a pass waits for its own, and a unit waits for the one of the unit two before
-  // it (FSDP2), so that at most two units hold unsharded gradients. Copies of gradients to the host
-  // are treated alike.
+  // Whether a pass ends with the last of its reductions. Under ZeRO-2 in a pipeline they overlap
+  // the passes that follow.
   bool waits_for_sums() const {
-    return plan_.pipeline_parallel == 1 || plan_.held_zero_stage() >= 3;
-  }
-  using LastSums = std::array<BlockCall, 2>;  // the waits for the sums of the last two units
-  void await_sums(Body& body, const Unit& unit, StepPass pass, LastSums& sums) const {
-    const bool waits = waits_for_sums() || keeps_gradients_away(plan_);
-    if (!waits || !sums_up(*unit.blocks, pass)) return;
-    call(body, sums[0]);
-    sums = {sums[1], block_call(unit.at, unit.blocks->await_sums)};
+    const int zero = plan_.held_zero_stage();
+    return zero >= 3 || (zero == 2 && plan_.pipeline_parallel == 1);
   }
 
   void call_first_fetch(Body& body, const std::vector<Unit>& units) const {
@@ -467,15 +468,17 @@ class StageBuilder {
     const std::vector<Unit> units = units_backward(chunk, part);
     const bool moves = pass != StepPass::weight_gradient;
     const bool reduces = last && plan_.overlap.data_parallel;
-    LastSums sums = {BlockCall{.block = -1}, BlockCall{.block = -1}};
     Body body;
+    std::size_t turn = summing_;
     call_first_copies(body, units, pass);
     if (moves) call_first_fetch(body, units);
     if (moves && part == Part::whole && !has_head(chunk)) {
       call(body, boundary(chunk, 1, blocks_.receive_gradient));
     }
     for (std::size_t i = 0; i < units.size(); ++i) {
-      await_sums(body, units[i], pass, sums);
+      // Two units' whole gradients are on the device, and gradients that leave.
+      const bool sums = sums_up(*units[i].blocks, pass);
+      if (sums) wait_for_turn(body, blocks_.summing, turn);
       call_next_copies(body, units, i, pass);
       call(body, block_call(units[i].at, loss_block_of(*units[i].blocks, pass)));
       if (moves) call_next_moves(body, units, i, pass);
@@ -483,10 +486,11 @@ class StageBuilder {
       call(body, block_call(units[i].at, block_of(*units[i].blocks, pass)));
       call_own_reduction(body, units[i], reduces);
       call(body, block_call(units[i].at, copies_of(*units[i].blocks, pass).go));
+      if (sums) end_turn(body, blocks_.summing, turn);
     }
     if (moves && !has_embedding(chunk)) call(body, boundary(chunk, -1, blocks_.send_gradient));
     call_all_reductions(body, units, reduces);
-    if (waits_for_sums() && plan_.held_zero_stage() >= 2) call(body, sums[1]);
+    if (waits_for_sums()) wait_for_turn(body, blocks_.summing, 1 - turn);
     if (part == Part::head && last) call(body, {.block = blocks_.shared_last});
     return body;
   }
@@ -566,7 +570,8 @@ class StageBuilder {
   int stage_ = 0;
   StageProgram program_;
   std::map<std::array<int, 5>, int> bodies_;  // pass kind, chunk, last, part, turn → index
-  int left_ = 0;  // layers whose activations the passes so far send away
+  // Whose turn it is behind the passes so far (TurnBlocks).
+  std::size_t leaving_ = 0, summing_ = 0;
 };
 
 }  // namespace

@@ -35,22 +35,21 @@ class StageOverlap {
         shape_(shape_of(plan)),
         split_(splits_backward(*plan.schedule, shape_.stages)),
         units_(stage_sync(job, plan, links, stage, prices)),
-        sync_(units_.all()) {
+        sync_(units_.all()),
+        over_(sync_groups(plan, links, units_)) {
     layers_each_ = stage.layers / chunks_held(shape_);
     longer_chunks_ = stage.layers % chunks_held(shape_);
     add_runs();
     layer_ = 1.0 / std::max(1, stage.layers) * units_.layers;
-    add_links();
   }
 
   // ZeRO-3: gathers in the forward and backward pass, reductions in the backward pass.
   DataParallelCost fetched_for_every_pass() const {
     DataParallelCost cost;
     add(cost, &PassTimes::forward, kGather, forward_cover(), PassWay::forward);
-    // Under Route::both_ways only a few of the backward passes are split: they count as whole.
-    if (split_ && shape_.route != Route::both_ways) {
+    if (most_are_split()) {
       const Cover input =
-          cover(&PassTimes::input_gradient, work_.backward, sync_.gather, *gathered_over_);
+          cover(&PassTimes::input_gradient, work_.backward, sync_.gather, *over_.gathered);
       add(cost, &PassTimes::input_gradient, kGather, input, PassWay::backward);
       add(cost, &PassTimes::weight_gradient, kReduce, reduction_cover(), PassWay::backward);
     } else {
@@ -59,12 +58,12 @@ class StageOverlap {
     return cost;
   }
 
-  // ZeRO-2. In a pipeline no pass waits for its reductions: they go on beside the passes that
+  // ZeRO-2. In a pipeline no pass waits for its last reductions: they go on beside the passes that
   // follow, as long as there are some.
   DataParallelCost reduced_in_every_pass() const {
     DataParallelCost cost;
-    const Part part = split_ ? &PassTimes::weight_gradient : nullptr;
-    const Cover cover = reduction_cover();
+    const Part part = most_are_split() ? &PassTimes::weight_gradient : nullptr;
+    const Cover cover = most_are_split() ? reduction_cover() : whole_cover();
     if (shape_.stages == 1 || !plan_.overlap.data_parallel) {
       add(cost, part, kReduce, cover, PassWay::backward);
       return cost;
@@ -74,14 +73,22 @@ class StageOverlap {
     const Seconds all = times * share_met(plan_) * sync_.reduce.time;
     const Seconds backward = times * whole(part);
     const Seconds others = std::max(Seconds(0), behind_first_gradient() - backward);
-    const Seconds room = backward * cover.rate + others * ahead.rate;
-    cost.end = left_at_end(cover) + left_of_passes_at_end(cover);
-    cost.queued = all - room;
+    const ShownInPass shown = shown_beside(part, kReduce, cover.rate, PassWay::backward);
+    const Seconds waits = cover.rate * (shown.all - shown.at_ends);
+    note_chunks_with_ends(cost, &PassTimes::weight_gradient, waits, [&](int chunk) {
+      const ShownInPass own = shown_in_chunk(part, kReduce, cover.rate, PassWay::backward, chunk);
+      return cover.rate * (own.all - own.at_ends);
+    });
     const int last = std::min(shape_.stages, plan_.microbatches);
-    cost.beside_ramps.draining = beside_sends(last * sync_.reduce, *reduced_over_, cover.rate);
-    const Seconds hidden = (all - std::max(cost.end, cost.queued)) / times;
+    cost.beside_ramps.draining = beside_sends(last * sync_.reduce, *over_.reduced, cover.rate);
+    const Seconds room = backward * cover.rate + times * waits + others * ahead.rate -
+                         times * sends_beside(cost.beside_ramps.draining);
+    cost.end = left_of_last_pass(cover) + left_of_passes_at_end(cover, waits);
+    cost.queued = all - room;
+    const Seconds left = times * waits + std::max(cost.end, cost.queued);
+    const Seconds hidden = std::max(Seconds(0), all - left) / times;
     const Seconds in_backward = std::min(hidden, whole(part) * cover.rate);
-    cost.microbatch.weight_gradient = in_backward * cover.lost;
+    cost.microbatch.weight_gradient = waits + in_backward * cover.lost;
     cost.microbatch.forward = (hidden - in_backward) * ahead.lost;
     return cost;
   }
@@ -111,7 +118,7 @@ class StageOverlap {
         gathers.pass_in_turn(run.size, units, others);
       }
     }
-    cost.beside_ramps.filling = beside_sends(sync_.gather, *gathered_over_, rate);
+    cost.beside_ramps.filling = beside_sends(sync_.gather, *over_.gathered, rate);
     cost.start = gathers.late() * rate;
     cost.gathered = hidden(sync_.gather, cost.start);
     cost.lost_to_gathers = cover.lost;
@@ -138,7 +145,7 @@ class StageOverlap {
     const Seconds others = left - (units_.embedding + units_.head).reduce.time;
     if (!before || sum <= Seconds(0) || others <= Seconds(0)) return Seconds(0);
     const GroupLinks ends = ends_of_pipeline(links_);
-    return hidden_beside(others, data_traffic(sync_.reduce, *reduced_over_), sum, ends,
+    return hidden_beside(others, data_traffic(sync_.reduce, *over_.reduced), sum, ends,
                          passing_use(ends));
   }
 
@@ -149,6 +156,9 @@ class StageOverlap {
     double gathers = 0, reductions = 0;
   };
   static constexpr Moves kGather{1, 0}, kReduce{0, 1}, kBoth{1, 1};
+
+  // Whether backward passes are split; where micro-batches go both ways a few of the last ones are.
+  bool most_are_split() const { return split_ && shape_.route != Route::both_ways; }
 
   // Time from a stage's first gradient to its last, for one that never waits: all m micro-batches'
   // passes without the forward passes that are in flight before the first backward pass (on this
@@ -194,18 +204,24 @@ class StageOverlap {
     return {traffic.time / rate,
             stretched_beside(data_traffic(traffic, group), pipeline, passing_use(pipeline))};
   }
+  // A micro-batch's sends from this stage, forward and back, if they share links with what they are
+  // `beside`.
+  Seconds sends_beside(const BesideSends& beside) const {
+    const double sends = 2.0 * shape_.chunks / shape_.stages;
+    return beside.stretch > 1 ? sends * work_.around : Seconds(0);
+  }
   // What sends meet of reductions once a step. Those of a chunk begin where the last micro-batch
   // leaves it, and all stages wait for that micro-batch; so all of its sends meet reductions, if
   // these last from one send to the next.
   BesideSends beside_last_sends(const Cover& cover) const {
-    BesideSends beside = beside_sends(sync_.reduce, *reduced_over_, cover.rate);
+    BesideSends beside = beside_sends(sync_.reduce, *over_.reduced, cover.rate);
     const Seconds send = 1.0 / shape_.stages * work_.around;
     constexpr Seconds kAlways(1e30);
     if (beside.time >= shape_.chunks * beside.stretch * send) beside.time = kAlways;
     return beside;
   }
   Cover forward_cover() const {
-    return cover(&PassTimes::forward, work_.forward, sync_.gather, *gathered_over_);
+    return cover(&PassTimes::forward, work_.forward, sync_.gather, *over_.gathered);
   }
   Cover whole_cover() const {
     ExchangeTimes exchanges = work_.backward;  // a ring has nothing in weight gradients
@@ -214,11 +230,11 @@ class StageOverlap {
     exchanges.expert += work_.weight.expert;
     const bool mostly_reduces = sync_.reduce.time >= sync_.gather.time;
     return cover(nullptr, exchanges, sync_.gather + sync_.reduce,
-                 mostly_reduces ? *reduced_over_ : *gathered_over_);
+                 mostly_reduces ? *over_.reduced : *over_.gathered);
   }
   Cover reduction_cover() const {
     if (!split_) return whole_cover();
-    return cover(&PassTimes::weight_gradient, work_.weight, sync_.reduce, *reduced_over_);
+    return cover(&PassTimes::weight_gradient, work_.weight, sync_.reduce, *over_.reduced);
   }
 
   // Time between the last backward passes of two chunks of a stage, in which it reduces. On a loop
@@ -231,21 +247,6 @@ class StageOverlap {
     if (shape_.route != Route::vee || !stage_.embedding) return Seconds(0);
     const int left = std::min(shape_.stages, plan_.microbatches);
     return left / chunks * work_.layers.backward() - 1 / chunks * work_.layers.weight_gradient;
-  }
-
-  // On a loop with several chunks the last p micro-batches pass a chunk one right after the other.
-  // Where each of them is reduced at once (ZeRO-2), those before the last one change by this much
-  // what is left to reduce; below zero: they leave less than they found. In the network's last
-  // chunk they come one by one from the head, with time between.
-  bool reduces_in_groups() const {
-    return shape_.route == Route::loop && shape_.chunks > 1 && reduces_every_microbatch(plan_);
-  }
-  Seconds left_of_group(const UnitSequence& units, int chunk) const {
-    const bool from_head = chunk + 1 == shape_.chunks && !stage_.head;
-    if (from_head || !reduces_in_groups()) return Seconds(0);
-    Seconds more;
-    units.for_each([&](const PassUnit& unit, int n) { more += n * (unit.reduce - unit.work); });
-    return (std::min(shape_.stages, plan_.microbatches) - 1) * more;
   }
 
   // In a V, and where micro-batches go both ways, all stages end at once. Without an optimizer
@@ -312,33 +313,45 @@ class StageOverlap {
       return std::max(Seconds(0), left_of_both_ways(cover) - begun_later());
     }
     const Seconds between = between_chunks();
-    const bool in_groups = reduces_in_groups();
-    const Seconds waits = 1 / cover.rate * work_.around;  // for the sends of a round: no pass runs
     const Part part = split_ ? &PassTimes::weight_gradient : nullptr;
     UnitSequence units = backwards(sequence(part, kReduce, cover.rate));
     Seconds left;
     for (std::size_t i = runs_.size(); i-- > 0;) {
       take_chunk(runs_[i].first, PassWay::backward, units);
-      const Seconds of_group = left_of_group(units, runs_[i].first);
-      const Seconds before = in_groups ? waits - std::min(Seconds(0), of_group) : between;
       bool settled = false;  // further chunks of the run leave as much as they find
       for (int passed = 0; passed < runs_[i].size && !settled; ++passed) {
         const Seconds found = left;
         const bool is_last = passed == 0 && i + 1 == runs_.size();
-        if (!is_last) left = std::max(Seconds(0), left - before);
-        left = left_of_reductions(units, left) + std::max(Seconds(0), of_group);
+        if (!is_last) left = std::max(Seconds(0), left - between);
+        left = left_of_reductions(units, left);
         settled = left == found;
       }
     }
     return std::max(Seconds(0), left * cover.rate - begun_later());
   }
 
-  // Weight-gradient passes that the schedule leaves for the end follow each other with nothing
-  // between, so the reductions that each leaves add up.
-  Seconds left_of_passes_at_end(Cover cover) const {
-    if (!split_) return Seconds(0);
-    const Seconds each = sync_.reduce.time - whole(&PassTimes::weight_gradient) * cover.rate;
-    return (work_.passes_at_end - 1) * std::max(Seconds(0), each) / shape_.chunks;
+  // Passes at the end of a stage's list that follow each other with nothing between, so that the
+  // next one waits for what each leaves: weight-gradient passes that the schedule puts off; on a
+  // loop with several chunks, those of micro-batches in flight behind the last forward pass. In
+  // each of them units wait `waits` for the reductions of others.
+  Seconds left_of_passes_at_end(Cover cover, Seconds waits) const {
+    const bool in_chunks = shape_.route == Route::loop && shape_.chunks > 1;
+    if (!most_are_split() && !in_chunks) return Seconds(0);
+    const Part part = most_are_split() ? &PassTimes::weight_gradient : nullptr;
+    const int in_flight = plan_.schedule->chunks_in_flight(shape_, shape_.stages - 1);
+    const int passes = most_are_split() ? work_.passes_at_end : in_flight;
+    const Seconds each = sync_.reduce.time - (whole(part) * cover.rate + waits);
+    return (passes - 1) * std::max(Seconds(0), each) / shape_.chunks;
+  }
+
+  // Where units wait for the reductions of the units two before them, what the last pass leaves.
+  Seconds left_of_last_pass(Cover cover) const {
+    const bool both_ways = shape_.route == Route::both_ways;
+    const Part part = split_ || both_ways ? &PassTimes::weight_gradient : nullptr;
+    UnitSequence units = backwards(both_ways ? copy(part, kReduce, cover.rate, Copy::near)
+                                             : sequence(part, kReduce, cover.rate));
+    if (!both_ways) take_chunk(0, PassWay::backward, units);
+    return std::max(Seconds(0), shown_in_pass(units).at_ends * cover.rate - begun_later());
   }
 
   // Without a pipeline every schedule is the same: one chunk, and nothing is gained by splitting.
@@ -507,6 +520,29 @@ class StageOverlap {
     return seen;
   }
 
+  ShownInPass shown_in_chunk(Part part, Moves moves, double rate, PassWay way, int chunk) const {
+    const bool forward = way == PassWay::forward;
+    if (has_unlike_units()) {
+      const UnlikeUnits units = unlike_units(part, moves, rate);
+      return forward ? shown_forward(chunk_of(chunk), units)
+                     : shown_backward(chunk_of(chunk), units);
+    }
+    UnitSequence units = sequence(part, moves, rate);
+    if (!forward) units = backwards(units);
+    take_chunk(chunk, way, units);
+    return shown_in_pass(units);
+  }
+
+  // `all`: what all chunks of the stage show; `shown(chunk)`: one.
+  template <typename Shown>
+  void note_chunks_with_ends(DataParallelCost& cost, Part part, Seconds all, Shown shown) const {
+    const bool in_chunks = shape_.chunks > 1 && shape_.route != Route::both_ways;
+    if (!in_chunks) return;
+    const Seconds mean = 1.0 / shape_.chunks * all;
+    if (stage_.embedding) cost.more_with_embedding.*part += shown(0) - mean;
+    if (stage_.head) cost.more_with_head.*part += shown(shape_.chunks - 1) - mean;
+  }
+
   void add(DataParallelCost& cost, Part part, Moves moves, const Cover& cover, PassWay way) const {
     const Traffic all =
         share_met(plan_) * (moves.gathers * sync_.gather + moves.reductions * sync_.reduce);
@@ -514,31 +550,16 @@ class StageOverlap {
     if (plan_.overlap.data_parallel) {
       seen = shown_beside(part, moves, cover.rate, way);
       seen.all *= cover.rate;
+      const Part of = part == nullptr ? &PassTimes::input_gradient : part;
+      note_chunks_with_ends(cost, of, seen.all, [&](int chunk) {
+        return cover.rate * shown_in_chunk(part, moves, cover.rate, way, chunk).all;
+      });
       seen.all += hidden(all, seen.all) * cover.lost;
       seen.at_ends *= cover.rate;
     }
     (part == nullptr ? cost.microbatch.input_gradient : cost.microbatch.*part) += seen.all;
     // No micro-batch waits for weight-gradient passes.
     if (part != &PassTimes::weight_gradient) cost.at_ends += seen.at_ends;
-  }
-
-  // Chooses the group whose links carry most of the traffic. Where gradients are reduced in a
-  // sharding group and then across groups (HSDP), the latter take longer as soon as they leave the
-  // domain and the sharding group does not.
-  void add_links() {
-    const Seconds experts = (units_.experts.gather + units_.experts.reduce).time;
-    if (2 * experts > (sync_.gather + sync_.reduce).time) {
-      gathered_over_ = reduced_over_ = &links_.expert_data;
-      return;
-    }
-    const GroupLinks& shard = links_.dense_shard;
-    const GroupLinks& replica = links_.dense_replica;
-    gathered_over_ = plan_.zero_stage == 0 ? &links_.dense_gradient : &shard;
-    reduced_over_ = gathered_over_;
-    const bool between = replica.domains > 1 && shard.domains == 1;
-    if (plan_.zero_stage > 0 && replica.size > 1 && (shard.size == 1 || between)) {
-      reduced_over_ = &replica;
-    }
   }
 
   static Seconds hidden(Traffic traffic, Seconds left) {
@@ -558,9 +579,7 @@ class StageOverlap {
   StageSync units_;
   SyncTimes sync_;   // of all
   SyncTimes layer_;  // of each
-  // Groups of the greater part of the gathers, and of the reductions.
-  const GroupLinks* gathered_over_ = nullptr;
-  const GroupLinks* reduced_over_ = nullptr;
+  SyncGroups over_;
 };
 
 }  // namespace

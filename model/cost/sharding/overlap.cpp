@@ -66,20 +66,14 @@ class PassWithMessages {
     before_ = unit;
   }
   void add(const PassUnit& unit) {
-    // Beside the unit before this one: the reductions that were left, then this unit's gather.
-    const bool gathers = unit.gather > Seconds(0);
-    if (gathers) waited_ += std::max(Seconds(0), left_ + unit.gather - before_.work);
-    left_ = gathers ? Seconds(0) : std::max(Seconds(0), left_ - before_.work);
-    left_ += before_.reduce;
+    // Beside the unit before this one: the reduction that was left, then this unit's gather.
+    waited_ += std::max(Seconds(0), left_ + unit.gather - before_.work);
+    left_ = before_.reduce;
     before_ = unit;
   }
   // `more` further units behind two equal ones.
   void add_alike(int more) {
-    if (before_.gather > Seconds(0)) {
-      waited_ += more * std::max(Seconds(0), left_ + before_.gather - before_.work);
-    } else {
-      left_ = left_behind(left_, before_, more);
-    }
+    waited_ += more * std::max(Seconds(0), left_ + before_.gather - before_.work);
   }
   ShownInPass shown() const {
     const Seconds tail = std::max(Seconds(0), left_ - before_.work) + before_.reduce;
@@ -88,7 +82,7 @@ class PassWithMessages {
 
  private:
   Seconds first_gather_, waited_;
-  Seconds left_;  // reductions to do when the last unit begins
+  Seconds left_;  // reduction to do when the last unit begins
   PassUnit before_;
 };
 

@@ -76,7 +76,7 @@ struct ShownInPass {
 ShownInPass operator*(double times, ShownInPass shown);
 
 // A unit's gather runs beside the unit before it, behind the reduction of the unit before that one;
-// a unit begins when its gather has ended, and the pass ends with its last reduction.
+// a unit begins when both have ended, and the pass ends with its last reduction.
 ShownInPass shown_in_pass(const UnitSequence& units);
 
 // Exposed exchanges of a pass, by the group that makes them.

@@ -123,4 +123,16 @@ StageSync stage_sync(const PreparedJob& job, const Plan& plan, const PlanLinks& 
   return sync;
 }
 
+SyncGroups sync_groups(const Plan& plan, const PlanLinks& links, const StageSync& sync) {
+  const SyncTimes all = sync.all();
+  const Seconds experts = (sync.experts.gather + sync.experts.reduce).time;
+  if (2 * experts > (all.gather + all.reduce).time) return {&links.expert_data, &links.expert_data};
+  const GroupLinks& shard = links.dense_shard;
+  const GroupLinks& replica = links.dense_replica;
+  const GroupLinks& gathered = plan.zero_stage == 0 ? links.dense_gradient : shard;
+  const bool between = replica.domains > 1 && shard.domains == 1;
+  const bool across = plan.zero_stage > 0 && replica.size > 1 && (shard.size == 1 || between);
+  return {&gathered, across ? &replica : &gathered};
+}
+
 }  // namespace trainyard

@@ -56,4 +56,13 @@ struct StageSync {
 StageSync stage_sync(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
                      const StageParameters& stage, PricedMessages& prices);
 
+// The groups over whose links most of a stage's gathers, and of its reductions, go. Where gradients
+// are reduced in a sharding group and then across groups (HSDP), the latter take longer as soon as
+// they leave the domain and the sharding group does not.
+struct SyncGroups {
+  const GroupLinks* gathered;
+  const GroupLinks* reduced;
+};
+SyncGroups sync_groups(const Plan& plan, const PlanLinks& links, const StageSync& sync);
+
 }  // namespace trainyard

@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "model/program/parts/marks.h"
 #include "model/program/parts/parts.h"
 
 namespace trainyard {
@@ -52,15 +53,6 @@ void append_if_any(OperationList& list, Operation operation) {
   if (!operation.operands.empty()) list.push_back(std::move(operation));
 }
 
-// A small buffer that is written when something begins that copies wait for.
-ProgramBuffer mark(std::string_view name, BufferRole role) {
-  ProgramBuffer mark{.name = name, .role = role, .scope = Scope::stage};
-  mark.rows = mark.columns = 1;
-  mark.dtype = Dtype::fp32;
-  mark.element_bytes = 4;
-  return mark;
-}
-
 int pass_mark(Lowering& lowering) {
   if (lowering.pass_begun < 0) {
     lowering.pass_begun = lowering.add(mark("pass begun", BufferRole::scalar));
@@ -73,10 +65,6 @@ int layer_mark(Lowering& lowering) {
     lowering.layer_begun = lowering.add(mark("last layer begun", BufferRole::scalar));
   }
   return lowering.layer_begun;
-}
-
-Operation begins(int mark) {
-  return {.kind = OperationKind::await, .dtype = Dtype::bf16, .operands = {updates(mark)}};
 }
 
 // A buffer at `target` for this rank's part of a held one; of the same size if that is not shared
@@ -173,21 +161,6 @@ ActivationCopies activation_copies(Lowering& lowering, const NetworkUnit& unit, 
   for (const int buffer : kept) copies.back.operands.push_back(creates(buffer));
   copies.back.message = copies.away.message;
   return copies;
-}
-
-ActivationTurn activation_turn(Lowering& lowering) {
-  const int gone = lowering.add(mark("activations gone", BufferRole::scalar));
-  ActivationTurn turn;
-  turn.gone = {.kind = OperationKind::await,
-               .stream = ProgramStream::copy,
-               .dtype = Dtype::bf16,
-               .operands = {updates(gone)}};
-  turn.wait = await(gone);
-  return turn;
-}
-
-Operation await(int buffer) {
-  return {.kind = OperationKind::await, .dtype = Dtype::bf16, .operands = {reads(buffer)}};
 }
 
 bool keeps_weights_away(const Lowering& lowering) {

@@ -22,16 +22,6 @@ struct ActivationCopies {
 };
 ActivationCopies activation_copies(Lowering& lowering, const NetworkUnit& unit, int stays);
 
-// The layers whose activations leave take turns, from pass to pass, with two buffers on the device
-// (Transformer Engine's double buffering): `gone` behind a layer's copy ends with it, and `wait`
-// before the next layer of the same turn lets that one begin.
-struct ActivationTurn {
-  Operation gone, wait;
-};
-ActivationTurn activation_turn(Lowering& lowering);
-// A wait on the compute stream until `buffer` is written.
-Operation await(int buffer);
-
 bool keeps_weights_away(const Lowering& lowering);
 bool keeps_gradients_away(const Plan& plan);
 // How many units ahead of their use weights and gradients are copied to the device: one; or two if

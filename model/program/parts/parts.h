@@ -180,8 +180,6 @@ std::optional<Phase> reduce_every_pass(NetworkUnit& unit);
 // The half of a split backward pass that completes a gradient of the unit, or the reduced sum of
 // it; the weight-gradient half if the pass is not split.
 Phase completing_phase(const NetworkUnit& unit, const Parameter& parameter);
-// A wait until the gradients are reduced; empty if reductions run on the compute stream.
-std::vector<Operation> await_sums(const NetworkUnit& unit);
 // All-gathers of the weights for one pass; empty if the rank keeps whole weights.
 std::vector<Operation> weight_fetch(const NetworkUnit& unit, Phase phase);
 // All-gathers of updated weights after a sharded update; empty if states are not sharded.

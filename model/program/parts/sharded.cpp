@@ -169,18 +169,6 @@ Phase completing_phase(const NetworkUnit& unit, const Parameter& parameter) {
   return last;
 }
 
-std::vector<Operation> await_sums(const NetworkUnit& unit) {
-  if (stream_of(unit.lowering()) == ProgramStream::compute) return {};
-  Operation wait{.kind = OperationKind::await, .dtype = unit.lowering().dtype};
-  for (const bool experts : {false, true}) {
-    const std::vector<Parameter> all = summed_up(unit, experts);
-    const auto own = std::find_if_not(all.begin(), all.end(), is_forgotten_later);
-    if (own != all.end()) wait.operands.push_back(reads(own->held_gradient));
-  }
-  if (wait.operands.empty()) return {};
-  return {std::move(wait)};
-}
-
 std::vector<Operation> weight_fetch(const NetworkUnit& unit, Phase phase) {
   const Lowering& lowering = unit.lowering();
   OperationList list;
