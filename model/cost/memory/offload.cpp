@@ -362,8 +362,13 @@ Seconds copies_before_passes(const OffloadCopies& copies, double share, const Pa
 Seconds copies_of_first_passes(const OffloadCopies& copies, const Plan& plan, int stage,
                                double share, const PassTimes& layers) {
   const PipelineShape shape = pipeline_shape(plan);
-  const bool row = shape.route == Route::vee || shape.route == Route::both_ways;
-  if (!row || copies.activations <= Seconds(0) || shape.stages == 1) return Seconds(0);
+  if (copies.activations <= Seconds(0) || shape.stages == 1) return Seconds(0);
+  if (shape.route == Route::loop) {
+    if (copies.in_a_row) return Seconds(0);  // in all passes already
+    const double row =
+        (plan.schedule->chunks_in_flight(shape, shape.stages - 1) - 1.0) / shape.chunks;
+    return row * longer(share * copies.activations, layers.forward);
+  }
   const bool both_ways = shape.route == Route::both_ways;
   const int from_end = both_ways ? std::min(stage, shape.stages - 1 - stage) : stage;
   const int before = plan.schedule->chunks_in_flight(shape, stage) - (both_ways ? 1 : 0);

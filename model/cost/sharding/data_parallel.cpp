@@ -5,21 +5,13 @@
 #include "model/cost/memory/offload.h"
 #include "model/cost/sharding/stage_copies.h"
 #include "model/cost/sharding/stage_sync.h"
-#include "model/cost/sharding/unlike_units.h"
-#include "model/inline_vector.h"
+#include "model/cost/sharding/stage_units.h"
 
 namespace trainyard {
 namespace {
 
 // Gradients can only be kept sharded (stage 2 and up) when every micro-batch's are reduced at once.
 bool reduces_every_microbatch(const Plan& plan) { return plan.held_zero_stage() >= 2; }
-
-// Share of a stage's layers that one micro-batch passes: under Route::both_ways one of the two
-// copies.
-double share_met(const Plan& plan) { return plan.schedule->route == Route::both_ways ? 0.5 : 1.0; }
-
-// In which order a pass visits the units of a stage.
-enum class PassWay { forward, backward };
 
 // A stage's communication of parameters beside its passes.
 class StageOverlap {
@@ -28,20 +20,15 @@ class StageOverlap {
                const StageParameters& stage, const StageWork& work, PricedMessages& prices)
       : plan_(plan),
         links_(links),
-        model_(job.job.model),
         stack_(job.job.training.stack),
         stage_(stage),
         work_(work),
         shape_(shape_of(plan)),
         split_(splits_backward(*plan.schedule, shape_.stages)),
-        units_(stage_sync(job, plan, links, stage, prices)),
-        sync_(units_.all()),
-        over_(sync_groups(plan, links, units_)) {
-    layers_each_ = stage.layers / chunks_held(shape_);
-    longer_chunks_ = stage.layers % chunks_held(shape_);
-    add_runs();
-    layer_ = 1.0 / std::max(1, stage.layers) * units_.layers;
-  }
+        each_(stage_sync(job, plan, links, stage, prices)),
+        sync_(each_.all()),
+        over_(sync_groups(plan, links, each_)),
+        units_(job, plan, shape_, stage, work, each_) {}
 
   // ZeRO-3: gathers in the forward and backward pass, reductions in the backward pass.
   DataParallelCost fetched_for_every_pass() const {
@@ -62,7 +49,7 @@ class StageOverlap {
   // follow, as long as there are some.
   DataParallelCost reduced_in_every_pass() const {
     DataParallelCost cost;
-    const Part part = most_are_split() ? &PassTimes::weight_gradient : nullptr;
+    const PassPart part = most_are_split() ? &PassTimes::weight_gradient : nullptr;
     const Cover cover = most_are_split() ? reduction_cover() : whole_cover();
     if (shape_.stages == 1 || !plan_.overlap.data_parallel) {
       add(cost, part, kReduce, cover, PassWay::backward);
@@ -73,10 +60,11 @@ class StageOverlap {
     const Seconds all = times * share_met(plan_) * sync_.reduce.time;
     const Seconds backward = times * whole(part);
     const Seconds others = std::max(Seconds(0), behind_first_gradient() - backward);
-    const ShownInPass shown = shown_beside(part, kReduce, cover.rate, PassWay::backward);
+    const ShownInPass shown = units_.shown(part, kReduce, cover.rate, PassWay::backward);
     const Seconds waits = cover.rate * (shown.all - shown.at_ends);
     note_chunks_with_ends(cost, &PassTimes::weight_gradient, waits, [&](int chunk) {
-      const ShownInPass own = shown_in_chunk(part, kReduce, cover.rate, PassWay::backward, chunk);
+      const ShownInPass own =
+          units_.shown_in_chunk(part, kReduce, cover.rate, PassWay::backward, chunk);
       return cover.rate * (own.all - own.at_ends);
     });
     const int last = std::min(shape_.stages, plan_.microbatches);
@@ -106,15 +94,15 @@ class StageOverlap {
     if (!plan_.overlap.data_parallel || stack_.exposed_gathers) return;
     const Cover cover = forward_cover();
     const double rate = cover.rate;
-    GathersAhead gathers((units_.embedding.gather.time + units_.head.gather.time) / rate);
+    GathersAhead gathers((each_.embedding.gather.time + each_.head.gather.time) / rate);
     if (shape_.route == Route::both_ways) {
       pass_both_ways(gathers, rate);
     } else {
-      UnitSequence units = sequence(&PassTimes::forward, kGather, rate);
+      UnitSequence units = units_.sequence(&PassTimes::forward, kGather, rate);
       units.first.gather = units.last.gather = Seconds(0);
       const Seconds others = (shape_.stages - 1.0) / shape_.chunks * work_.layers.forward;
-      for (const ChunkRun& run : runs_) {
-        take_chunk(run.first, PassWay::forward, units);
+      for (const StageUnits::ChunkRun& run : units_.runs()) {
+        units_.take_chunk(run.first, PassWay::forward, units);
         gathers.pass_in_turn(run.size, units, others);
       }
     }
@@ -142,7 +130,7 @@ class StageOverlap {
     const bool whole =
         plan_.zero_stage == 0 || (plan_.zero_stage == 1 && links_.dense_replica.size == 1);
     const bool before = plan_.overlap.data_parallel && whole;
-    const Seconds others = left - (units_.embedding + units_.head).reduce.time;
+    const Seconds others = left - (each_.embedding + each_.head).reduce.time;
     if (!before || sum <= Seconds(0) || others <= Seconds(0)) return Seconds(0);
     const GroupLinks ends = ends_of_pipeline(links_);
     return hidden_beside(others, data_traffic(sync_.reduce, *over_.reduced), sum, ends,
@@ -150,13 +138,6 @@ class StageOverlap {
   }
 
  private:
-  using Part = Seconds PassTimes::*;  // null: both halves of a backward pass
-  // How often a pass gathers a unit's weights, and reduces its gradients.
-  struct Moves {
-    double gathers = 0, reductions = 0;
-  };
-  static constexpr Moves kGather{1, 0}, kReduce{0, 1}, kBoth{1, 1};
-
   // Whether backward passes are split; where micro-batches go both ways a few of the last ones are.
   bool most_are_split() const { return split_ && shape_.route != Route::both_ways; }
 
@@ -176,7 +157,7 @@ class StageOverlap {
   }
 
   // What a pass offers to the communication beside it.
-  Cover cover(Part part, const ExchangeTimes& exchanges, Traffic traffic,
+  Cover cover(PassPart part, const ExchangeTimes& exchanges, Traffic traffic,
               const GroupLinks& group) const {
     const bool some = traffic.time > Seconds(0);
     const double contending = some ? traffic.contending / traffic.time : 0.0;
@@ -262,32 +243,16 @@ class StageOverlap {
     return 1.0 / shape_.chunks * std::max(work_.layers.forward, gather);
   }
 
-  // Where micro-batches go both ways a stage has two copies of layers. The near one is for those
-  // that enter at the nearer end of the pipeline, from_end() stages away, and may have the
-  // embedding; the far one may have the head (model/schedule/kinds/dualpipe.cpp).
+  // Where micro-batches go both ways: stages to the nearer end of the pipeline, and to its middle.
   int from_end() const { return std::min(work_.stage, shape_.stages - 1 - work_.stage); }
   int from_middle() const { return shape_.stages / 2 - 1 - from_end(); }
-  enum class Copy { near, far };
-  UnitSequence copy(Part part, Moves moves, double rate, Copy which) const {
-    UnitSequence units = sequence(part, moves, rate);
-    units.layers = (stage_.layers + (which == Copy::near ? 1 : 0)) / 2;
-    units.has_first = units.has_first && which == Copy::near;
-    units.has_last = units.has_last && which == Copy::far;
-    for (PassUnit* end : {&units.first, &units.last}) {  // of its own copy, not the mean of both
-      end->work = end->work / share_met(plan_);
-      end->gather = end->gather / share_met(plan_);
-      end->reduce = end->reduce / share_met(plan_);
-    }
-    return units;
-  }
-
   // The first micro-batch of the near copy comes through from_end() stages; that of the far copy
   // comes 2·from_middle() forward passes later.
   void pass_both_ways(GathersAhead& gathers, double rate) const {
     const Seconds forward = work_.layers.forward;
     gathers.other_work(from_end() * forward);
-    for (const Copy which : {Copy::near, Copy::far}) {
-      UnitSequence units = copy(&PassTimes::forward, kGather, rate, which);
+    for (const LayerCopy which : {LayerCopy::near, LayerCopy::far}) {
+      UnitSequence units = units_.copy(&PassTimes::forward, kGather, rate, which);
       units.first.gather = units.last.gather = Seconds(0);
       gathers.pass(units);
       gathers.other_work(2.0 * from_middle() * forward);
@@ -297,13 +262,15 @@ class StageOverlap {
   // Reductions left at the end. After the far copy's last gradients, the near copy still has passes
   // up to its own last gradients, beside which the far copy's are reduced.
   Seconds left_of_both_ways(Cover cover) const {
-    const Part part = from_end() == 0 ? nullptr : &PassTimes::weight_gradient;
-    const Seconds left = left_of_reductions(backwards(copy(part, kReduce, cover.rate, Copy::far)));
+    const PassPart part = from_end() == 0 ? nullptr : &PassTimes::weight_gradient;
+    const Seconds left =
+        left_of_reductions(backwards(units_.copy(part, kReduce, cover.rate, LayerCopy::far)));
     const Seconds input = work_.layers.input_gradient;
     const int inputs =
         from_end() == 0 ? from_middle() + 1 : std::max(0, from_middle() - (from_end() - 1));
     const Seconds between = from_middle() * work_.layers.weight_gradient + inputs * input;
-    const UnitSequence near = copy(&PassTimes::weight_gradient, kReduce, cover.rate, Copy::near);
+    const UnitSequence near =
+        units_.copy(&PassTimes::weight_gradient, kReduce, cover.rate, LayerCopy::near);
     return cover.rate * left_of_reductions(backwards(near), std::max(Seconds(0), left - between));
   }
 
@@ -313,15 +280,15 @@ class StageOverlap {
       return std::max(Seconds(0), left_of_both_ways(cover) - begun_later());
     }
     const Seconds between = between_chunks();
-    const Part part = split_ ? &PassTimes::weight_gradient : nullptr;
-    UnitSequence units = backwards(sequence(part, kReduce, cover.rate));
+    const PassPart part = split_ ? &PassTimes::weight_gradient : nullptr;
+    UnitSequence units = backwards(units_.sequence(part, kReduce, cover.rate));
     Seconds left;
-    for (std::size_t i = runs_.size(); i-- > 0;) {
-      take_chunk(runs_[i].first, PassWay::backward, units);
+    for (std::size_t i = units_.runs().size(); i-- > 0;) {
+      units_.take_chunk(units_.runs()[i].first, PassWay::backward, units);
       bool settled = false;  // further chunks of the run leave as much as they find
-      for (int passed = 0; passed < runs_[i].size && !settled; ++passed) {
+      for (int passed = 0; passed < units_.runs()[i].size && !settled; ++passed) {
         const Seconds found = left;
-        const bool is_last = passed == 0 && i + 1 == runs_.size();
+        const bool is_last = passed == 0 && i + 1 == units_.runs().size();
         if (!is_last) left = std::max(Seconds(0), left - between);
         left = left_of_reductions(units, left);
         settled = left == found;
@@ -330,27 +297,40 @@ class StageOverlap {
     return std::max(Seconds(0), left * cover.rate - begun_later());
   }
 
-  // Passes at the end of a stage's list that follow each other with nothing between, so that the
-  // next one waits for what each leaves: weight-gradient passes that the schedule puts off; on a
-  // loop with several chunks, those of micro-batches in flight behind the last forward pass. In
-  // each of them units wait `waits` for the reductions of others.
+  // Passes at the end of a stage's list may follow each other with nothing between, so that the
+  // reductions that each leaves add up: weight-gradient passes that the schedule puts off; on a
+  // loop with several chunks, those of the micro-batches in flight behind the last forward pass.
+  // `waits`: of units for the reductions of others, in a micro-batch's passes.
   Seconds left_of_passes_at_end(Cover cover, Seconds waits) const {
-    const bool in_chunks = shape_.route == Route::loop && shape_.chunks > 1;
-    if (!most_are_split() && !in_chunks) return Seconds(0);
-    const Part part = most_are_split() ? &PassTimes::weight_gradient : nullptr;
-    const int in_flight = plan_.schedule->chunks_in_flight(shape_, shape_.stages - 1);
-    const int passes = most_are_split() ? work_.passes_at_end : in_flight;
-    const Seconds each = sync_.reduce.time - (whole(part) * cover.rate + waits);
-    return (passes - 1) * std::max(Seconds(0), each) / shape_.chunks;
+    if (most_are_split()) {
+      const Seconds pass = whole(&PassTimes::weight_gradient) * cover.rate + waits;
+      const Seconds each = sync_.reduce.time - pass;
+      return (work_.passes_at_end - 1) * std::max(Seconds(0), each) / shape_.chunks;
+    }
+    if (shape_.route != Route::loop || shape_.chunks == 1) return Seconds(0);
+    const int group = std::min(shape_.stages, plan_.microbatches);
+    Seconds left = left_of_one(shape_.chunks - 1, cover) + (group - 1) * left_of_one(0, cover);
+    if (shape_.chunks > 2) left += (shape_.chunks - 2.0) * group * left_of_one(1, cover);
+    return left;
+  }
+  // Of a backward pass through a chunk, by the time that the next one begins.
+  Seconds left_of_one(int chunk, Cover cover) const {
+    UnitSequence units = backwards(units_.sequence(nullptr, kReduce, cover.rate));
+    units_.take_chunk(chunk, PassWay::backward, units);
+    Seconds more;
+    units.for_each([&](const PassUnit& unit, int n) { more += n * (unit.reduce - unit.work); });
+    const ShownInPass shown = shown_in_pass(units);
+    return cover.rate * std::max(Seconds(0), more - (shown.all - shown.at_ends));
   }
 
   // Where units wait for the reductions of the units two before them, what the last pass leaves.
   Seconds left_of_last_pass(Cover cover) const {
     const bool both_ways = shape_.route == Route::both_ways;
-    const Part part = split_ || both_ways ? &PassTimes::weight_gradient : nullptr;
-    UnitSequence units = backwards(both_ways ? copy(part, kReduce, cover.rate, Copy::near)
-                                             : sequence(part, kReduce, cover.rate));
-    if (!both_ways) take_chunk(0, PassWay::backward, units);
+    const PassPart part = split_ || both_ways ? &PassTimes::weight_gradient : nullptr;
+    UnitSequence units =
+        backwards(both_ways ? units_.copy(part, kReduce, cover.rate, LayerCopy::near)
+                            : units_.sequence(part, kReduce, cover.rate));
+    if (!both_ways) units_.take_chunk(0, PassWay::backward, units);
     return std::max(Seconds(0), shown_in_pass(units).at_ends * cover.rate - begun_later());
   }
 
@@ -361,181 +341,14 @@ class StageOverlap {
     return shape;
   }
 
-  static Seconds part_of(const PassTimes& times, Part part) {
-    return part == nullptr ? times.backward() : times.*part;
-  }
-
-  Seconds whole(Part part) const {
+  Seconds whole(PassPart part) const {
     return part_of(work_.embedding, part) + part_of(work_.layers, part) + part_of(work_.head, part);
-  }
-
-  // The units of a stage with one of its layers, in the order of a forward pass, messages in
-  // seconds of the pass beside them (PassUnit).
-  UnitSequence sequence(Part part, Moves moves, double rate) const {
-    const auto unit = [&](Seconds work, const SyncTimes& sync) {
-      return PassUnit{work, moves.gathers * sync.gather.time / rate,
-                      moves.reductions * sync.reduce.time / rate};
-    };
-    UnitSequence units{.has_first = stage_.embedding, .has_last = stage_.head};
-    const double met = share_met(plan_);  // the other micro-batches do not pass this end
-    const double layers = std::max(1, stage_.layers) * met;
-    units.layer = unit(part_of(work_.layers, part) / layers, layer_);
-    if (units.has_first) units.first = unit(part_of(work_.embedding, part), met * units_.embedding);
-    if (units.has_last) units.last = unit(part_of(work_.head, part), met * units_.head);
-    return units;
-  }
-  // Work of a layer's pass before its routed experts, beside which their weights come. A backward
-  // pass under full recomputation begins with the forward pass.
-  Seconds before_experts(Part part, std::size_t kind) const {
-    const Seconds forward = work_.before_experts[kind];
-    if (part == &PassTimes::forward) return forward;
-    const double again = work_.repeated[kind];
-    return again * forward + (1 - again) * work_.before_experts_backward[kind];
-  }
-  // Sets the number of layers and the ends to those of a chunk, for a pass this way.
-  void take_chunk(int chunk, PassWay way, UnitSequence& units) const {
-    const bool embedding = stage_.embedding && chunk == 0;
-    const bool head = stage_.head && chunk + 1 == shape_.chunks;
-    units.layers = layers_each_ + (chunk < longer_chunks_ ? 1 : 0);
-    units.has_first = way == PassWay::forward ? embedding : head;
-    units.has_last = way == PassWay::forward ? head : embedding;
-  }
-  // Consecutive chunks with the same units: the first chunk, the longer ones, the others, the last.
-  struct ChunkRun {
-    int first, size;
-  };
-  void add_runs() {
-    const int last = shape_.chunks - 1;
-    int first = 0;
-    for (const int end : {1, std::clamp(longer_chunks_, 1, std::max(1, last)), last, last + 1}) {
-      if (end > first) runs_.push_back({first, end - first});
-      first = std::max(first, end);
-    }
-  }
-
-  UnlikeUnit unlike_layer(std::size_t kind, Part part, Moves moves, double rate) const {
-    const double share = 1.0 / std::max(1, stage_.layers);
-    const bool moe = layer_kind_at(model_, static_cast<int>(kind)).moe;
-    const double with_experts = layers_with_experts(model_, stage_);
-    const SyncTimes experts = moe ? 1 / with_experts * units_.experts : SyncTimes{};
-    const auto dense = [&](Traffic SyncTimes::*of) {
-      return share * ((units_.layers.*of).time - (units_.experts.*of).time);
-    };
-    UnlikeUnit unit;
-    unit.work = part_of(work_.each[kind], part);
-    unit.work += share / share_met(plan_) * part_of(work_.copies, part);
-    unit.before_experts = std::min(before_experts(part, kind), unit.work);
-    unit.gather = moves.gathers / rate * dense(&SyncTimes::gather);
-    unit.gather_of_experts = moves.gathers / rate * experts.gather.time;
-    unit.reduce = moves.reductions / rate * (dense(&SyncTimes::reduce) + experts.reduce.time);
-    return unit;
-  }
-
-  // One layer of each kind, and the ends.
-  struct UnlikeUnits {
-    std::array<UnlikeUnit, kLayerKinds> layers;
-    UnlikeUnit first, last;
-  };
-  UnlikeUnits unlike_units(Part part, Moves moves, double rate) const {
-    UnlikeUnits units;
-    for (std::size_t kind = 0; kind < units.layers.size(); ++kind) {
-      if (stage_.kinds[kind] > 0) units.layers[kind] = unlike_layer(kind, part, moves, rate);
-    }
-    const UnitSequence mean = sequence(part, moves, rate);
-    const auto whole = [times = 1 / share_met(plan_)](const PassUnit& on_average) {
-      return UnlikeUnit{.work = times * on_average.work,
-                        .gather = times * on_average.gather,
-                        .reduce = times * on_average.reduce};
-    };
-    units.first = whole(mean.first);
-    units.last = whole(mean.last);
-    return units;
-  }
-  // A chunk that the stage holds.
-  struct Chunk {
-    int first, layers;  // MTP layers included, behind all others
-    bool has_first, has_last;
-  };
-  Chunk chunk_of(int chunk) const {
-    const int position = layer_chunk_of(shape_, {work_.stage, chunk});
-    const bool last = position + 1 == layer_chunks(shape_);
-    const int mtp_layers = last ? model_.mtp_layers : 0;
-    if (shape_.stages == 1) return {0, model_.layers + mtp_layers, true, true};
-    const LayersOfChunks layers(plan_, model_.layers);
-    return {layers.before(position), layers[position] + mtp_layers, position == 0, last};
-  }
-  std::size_t kind_at(int layer) const {
-    return static_cast<std::size_t>(index_of(layer_kind(model_, layer)));
-  }
-  ShownInPass shown_forward(const Chunk& of, const UnlikeUnits& units) const {
-    PassOfUnlikeUnits pass;
-    if (of.has_first) pass.add(units.first);
-    for (int i = 0; i < of.layers; ++i) pass.add(units.layers[kind_at(of.first + i)]);
-    if (of.has_last) pass.add(units.last);
-    return pass.shown();
-  }
-  ShownInPass shown_backward(const Chunk& of, const UnlikeUnits& units) const {
-    PassOfUnlikeUnits pass;
-    if (of.has_last) pass.add(units.last);
-    for (int i = of.layers; i-- > 0;) pass.add(units.layers[kind_at(of.first + i)]);
-    if (of.has_first) pass.add(units.first);
-    return pass.shown();
-  }
-  // Exposed messages in the passes of a micro-batch through all chunks, unit by unit, for layers of
-  // several kinds.
-  ShownInPass shown_one_by_one(Part part, Moves moves, double rate, PassWay way) const {
-    const UnlikeUnits units = unlike_units(part, moves, rate);
-    ShownInPass seen;
-    for (int chunk = 0; chunk < chunks_held(shape_); ++chunk) {
-      const Chunk of = chunk_of(chunk);
-      seen += share_met(plan_) *
-              (way == PassWay::forward ? shown_forward(of, units) : shown_backward(of, units));
-    }
-    return seen;
-  }
-
-  // Whether layers differ, or experts make parts of a layer wait for weights of their own.
-  bool has_unlike_units() const {
-    if (stage_.experts > 0) return true;
-    return std::ranges::count_if(stage_.kinds, [](int layers) { return layers > 0; }) > 1;
-  }
-
-  ShownInPass shown_beside(Part part, Moves moves, double rate, PassWay way) const {
-    if (has_unlike_units()) return shown_one_by_one(part, moves, rate, way);
-    ShownInPass seen;
-    if (shape_.route == Route::both_ways) {  // each copy is in half of the passes
-      for (const Copy which : {Copy::near, Copy::far}) {
-        const UnitSequence units = copy(part, moves, rate, which);
-        seen +=
-            share_met(plan_) * shown_in_pass(way == PassWay::backward ? backwards(units) : units);
-      }
-      return seen;
-    }
-    UnitSequence units = sequence(part, moves, rate);
-    if (way == PassWay::backward) units = backwards(units);
-    for (const ChunkRun& run : runs_) {
-      take_chunk(run.first, way, units);
-      seen += run.size * shown_in_pass(units);
-    }
-    return seen;
-  }
-
-  ShownInPass shown_in_chunk(Part part, Moves moves, double rate, PassWay way, int chunk) const {
-    const bool forward = way == PassWay::forward;
-    if (has_unlike_units()) {
-      const UnlikeUnits units = unlike_units(part, moves, rate);
-      return forward ? shown_forward(chunk_of(chunk), units)
-                     : shown_backward(chunk_of(chunk), units);
-    }
-    UnitSequence units = sequence(part, moves, rate);
-    if (!forward) units = backwards(units);
-    take_chunk(chunk, way, units);
-    return shown_in_pass(units);
   }
 
   // `all`: what all chunks of the stage show; `shown(chunk)`: one.
   template <typename Shown>
-  void note_chunks_with_ends(DataParallelCost& cost, Part part, Seconds all, Shown shown) const {
+  void note_chunks_with_ends(DataParallelCost& cost, PassPart part, Seconds all,
+                             Shown shown) const {
     const bool in_chunks = shape_.chunks > 1 && shape_.route != Route::both_ways;
     if (!in_chunks) return;
     const Seconds mean = 1.0 / shape_.chunks * all;
@@ -543,16 +356,17 @@ class StageOverlap {
     if (stage_.head) cost.more_with_head.*part += shown(shape_.chunks - 1) - mean;
   }
 
-  void add(DataParallelCost& cost, Part part, Moves moves, const Cover& cover, PassWay way) const {
+  void add(DataParallelCost& cost, PassPart part, UnitMoves moves, const Cover& cover,
+           PassWay way) const {
     const Traffic all =
         share_met(plan_) * (moves.gathers * sync_.gather + moves.reductions * sync_.reduce);
     ShownInPass seen{all.time, Seconds(0)};
     if (plan_.overlap.data_parallel) {
-      seen = shown_beside(part, moves, cover.rate, way);
+      seen = units_.shown(part, moves, cover.rate, way);
       seen.all *= cover.rate;
-      const Part of = part == nullptr ? &PassTimes::input_gradient : part;
+      const PassPart of = part == nullptr ? &PassTimes::input_gradient : part;
       note_chunks_with_ends(cost, of, seen.all, [&](int chunk) {
-        return cover.rate * shown_in_chunk(part, moves, cover.rate, way, chunk).all;
+        return cover.rate * units_.shown_in_chunk(part, moves, cover.rate, way, chunk).all;
       });
       seen.all += hidden(all, seen.all) * cover.lost;
       seen.at_ends *= cover.rate;
@@ -568,18 +382,15 @@ class StageOverlap {
 
   const Plan& plan_;
   const PlanLinks& links_;
-  const Transformer& model_;
   const Stack& stack_;
   const StageParameters& stage_;
   const StageWork& work_;
   PipelineShape shape_;
   bool split_;
-  int layers_each_ = 0, longer_chunks_ = 0;  // layers of a chunk; first chunks with one more
-  InlineVector<ChunkRun, 4> runs_;
-  StageSync units_;
-  SyncTimes sync_;   // of all
-  SyncTimes layer_;  // of each
+  StageSync each_;
+  SyncTimes sync_;  // of all
   SyncGroups over_;
+  StageUnits units_;
 };
 
 }  // namespace

@@ -34,8 +34,8 @@ std::vector<PassUnit> one_by_one(const UnitSequence& units) {
 
 // Plays the messages of a pass unit by unit; the link is busy until `link`, compute until `clock`.
 // A unit begins when its weights are gathered. That gather waits for the reductions that were given
-// to the link before the previous unit began. A unit's own reduction is given to the link when the
-// unit ends.
+// to the link before the previous unit began, and so does a unit without a gather, for two units'
+// gradients are there at most. A unit's own reduction is given to the link when the unit ends.
 Seconds played_pass(const std::vector<PassUnit>& units) {
   Seconds clock;
   Seconds link;
@@ -43,10 +43,8 @@ Seconds played_pass(const std::vector<PassUnit>& units) {
   Seconds to_reduce;  // the reduction of the unit before
   for (std::size_t i = 0; i < units.size(); ++i) {
     if (i > 0) link = std::max(link, begun);
-    if (units[i].gather > Seconds(0)) {
-      link += units[i].gather;
-      clock = std::max(clock, link);
-    }
+    link += units[i].gather;
+    clock = std::max(clock, link);
     if (i > 0) link = std::max(link, clock) + to_reduce;
     begun = clock;
     clock += units[i].work;
