@@ -103,6 +103,44 @@ TEST(FoundApart, SlowLinksToTheHostDoNotFillTheDevice) {
   }
 }
 
+// At most two units' whole gradients are on the device, in a pipeline too: of a network too slow
+// for reductions, passes wait (FSDP2, FSDPParamGroup.post_backward; DeepSpeed has two buckets).
+TEST(FoundApart, ReductionsOfEveryMicrobatchHoldPassesBack) {
+  PreparedJob job = llama_8b_on_h100(8, 64);
+  job.job.cluster.inter.bandwidth *= 0.5;
+  job = prepare(job.job);
+  for (const std::string_view schedule : {"1f1b", "interleaved-1f1b", "zb-h1", "dualpipe"}) {
+    PlanRequest request{.tensor_parallel = 8, .pipeline_parallel = 2, .micro_batch = 1};
+    request.schedule = schedule;
+    request.virtual_stages = schedule == "interleaved-1f1b" ? 2 : 1;
+    request.zero_stage = 2;
+    request.overlap.data_parallel = true;
+    const Plan plan = legal_plan(job, request);
+    const auto simulation = simulate(job, plan);
+    ASSERT_TRUE(simulation) << simulation.error().message;
+    const Estimate estimated = estimate(job, plan);
+    const Estimate played = as_estimate(job, plan, *simulation);
+    EXPECT_NEAR(estimated.step_time / played.step_time, 1, 0.05) << schedule;
+    EXPECT_NEAR(estimated.peak_allocated / played.peak_allocated, 1, 0.08) << schedule;
+  }
+}
+
+// Micro-batches pass a chunk in groups. The gathers and reductions of the embedding hold them up in
+// the first chunk, on one stage, those of the head in the last, on another: one after the other.
+TEST(FoundApart, EndsOfTheNetworkHoldUpTheirOwnChunks) {
+  PreparedJob job = llama_8b_on_h100(8, 32);
+  job.job.model.layers = 16;
+  job.job.model.vocabulary *= 2;
+  job.job.cluster.inter.bandwidth *= 0.5;
+  job = prepare(job.job);
+  PlanRequest request{.tensor_parallel = 4, .pipeline_parallel = 4, .micro_batch = 1};
+  request.schedule = "interleaved-1f1b";
+  request.virtual_stages = 2;
+  request.zero_stage = 3;
+  request.overlap.data_parallel = true;
+  EXPECT_NEAR(estimate_over_simulation(job, request), 1, 0.03);
+}
+
 // In a V over eight stages, sixteen chunks go forward before the first gradient comes. The copies
 // of their activations to the host take longer than that.
 TEST(FoundApart, ZbVWaitsForTheActivationsOfItsFirstPasses) {
