@@ -100,7 +100,7 @@ void add_own_repeats(const PreparedJob& job, const Plan& plan, const StagePasses
   }
 }
 
-// Moves `more` to one chunk of a stage from its others.
+// Moves `more` to one chunk of a stage from its others. Requires: it has others.
 void move_to(std::span<PassTimes> chunks, std::size_t chunk, const PassTimes& more) {
   const double others = static_cast<double>(chunks.size()) - 1;
   for (PassTimes& own : chunks) own.add(more, -1 / others);

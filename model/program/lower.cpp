@@ -476,7 +476,8 @@ class StageBuilder {
       call(body, boundary(chunk, 1, blocks_.receive_gradient));
     }
     for (std::size_t i = 0; i < units.size(); ++i) {
-      // Two units' whole gradients are on the device, and gradients that leave.
+      // Two units' whole gradients are on the device at most, or gradients that leave: this unit
+      // waits for those of the unit two before it, in this pass or in one before.
       const bool sums = sums_up(*units[i].blocks, pass);
       if (sums) wait_for_turn(body, blocks_.summing, turn);
       call_next_copies(body, units, i, pass);

@@ -364,7 +364,8 @@ Seconds copies_of_first_passes(const OffloadCopies& copies, const Plan& plan, in
   const PipelineShape shape = pipeline_shape(plan);
   if (copies.activations <= Seconds(0) || shape.stages == 1) return Seconds(0);
   if (shape.route == Route::loop) {
-    if (copies.in_a_row) return Seconds(0);  // in all passes already
+    // All passes show it already; or no forward passes are in a row where the network ends.
+    if (copies.in_a_row || copies.halves_apart) return Seconds(0);
     const double row =
         (plan.schedule->chunks_in_flight(shape, shape.stages - 1) - 1.0) / shape.chunks;
     return row * longer(share * copies.activations, layers.forward);

@@ -65,10 +65,12 @@ PassTimes exposed_copies(const OffloadCopies& copies, double share, const PassTi
 Seconds copies_before_passes(const OffloadCopies& copies, double share, const PassTimes& passes,
                              const EndPasses& ends);
 
-// In a V and where micro-batches go both ways a stage has as many forward passes ahead of its first
-// gradient as fit between: their activations leave one behind the other, and nothing comes back
-// before. What that takes longer than the way of the first micro-batch to its turn and back, once a
-// step; `layers`: passes of the stage's with all that they show.
+// Before its first gradient a stage has several forward passes whose activations leave one behind
+// the other, and nothing comes back. In a V and where micro-batches go both ways these are as many
+// as fit between: what they take longer than the way of the first micro-batch to its turn and back.
+// On a loop with several chunks they follow each other on every stage, as many as on the last: what
+// they take longer than these passes. Once a step; `layers`: passes of the stage's with all that
+// they show.
 Seconds copies_of_first_passes(const OffloadCopies& copies, const Plan& plan, int stage,
                                double share, const PassTimes& layers);
 

@@ -324,6 +324,8 @@ class StageOverlap {
   }
 
   // Where units wait for the reductions of the units two before them, what the last pass leaves.
+  // That of the embedding has no weight-gradient half: where backward passes are split, its
+  // gradient is complete, and reduced, before the layers' are.
   Seconds left_of_last_pass(Cover cover) const {
     const bool both_ways = shape_.route == Route::both_ways;
     const PassPart part = split_ || both_ways ? &PassTimes::weight_gradient : nullptr;
@@ -331,6 +333,7 @@ class StageOverlap {
         backwards(both_ways ? units_.copy(part, kReduce, cover.rate, LayerCopy::near)
                             : units_.sequence(part, kReduce, cover.rate));
     if (!both_ways) units_.take_chunk(0, PassWay::backward, units);
+    if (part != nullptr) units.has_last = false;
     return std::max(Seconds(0), shown_in_pass(units).at_ends * cover.rate - begun_later());
   }
 
@@ -352,8 +355,11 @@ class StageOverlap {
     const bool in_chunks = shape_.chunks > 1 && shape_.route != Route::both_ways;
     if (!in_chunks) return;
     const Seconds mean = 1.0 / shape_.chunks * all;
-    if (stage_.embedding) cost.more_with_embedding.*part += shown(0) - mean;
-    if (stage_.head) cost.more_with_head.*part += shown(shape_.chunks - 1) - mean;
+    if (stage_.embedding) {  // in a V the head is in the other chunk, which has as much less
+      cost.more_with_embedding.*part += shown(0) - mean;
+    } else if (stage_.head) {
+      cost.more_with_head.*part += shown(shape_.chunks - 1) - mean;
+    }
   }
 
   void add(DataParallelCost& cost, PassPart part, UnitMoves moves, const Cover& cover,

@@ -23,8 +23,9 @@ namespace trainyard {
 struct DataParallelCost {
   // In the passes of every micro-batch: ZeRO-3's gathers and reductions, ZeRO-2's reductions.
   PassTimes microbatch;
-  // In pipelines with several chunks a stage: what the chunk with the embedding, and the one with
-  // the head, has of `microbatch` more than the mean of the stage's chunks.
+  // In pipelines with several chunks a stage: what the chunk with the embedding, or else the one
+  // with the head, has of `microbatch` more than the mean of the stage's chunks, but for what
+  // passes lose to it.
   PassTimes more_with_embedding, more_with_head;
   Seconds at_ends;  // the part of it before the first unit of a pass and behind the last one
 

@@ -14,13 +14,13 @@ Operation await(int buffer) {
   return {.kind = OperationKind::await, .dtype = Dtype::bf16, .operands = {reads(buffer)}};
 }
 
-Operation begins(int mark) {
+Operation writes(int mark) {
   return {.kind = OperationKind::await, .dtype = Dtype::bf16, .operands = {updates(mark)}};
 }
 
 TransferTurn transfer_turn(Lowering& lowering, ProgramStream transfers) {
   const int ended = lowering.add(mark("transfer ended", BufferRole::scalar));
-  TransferTurn turn{.ended = begins(ended), .wait = await(ended)};
+  TransferTurn turn{.ended = writes(ended), .wait = await(ended)};
   turn.ended.stream = transfers;
   return turn;
 }

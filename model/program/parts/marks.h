@@ -12,8 +12,9 @@ ProgramBuffer mark(std::string_view name, BufferRole role);
 
 // A wait on the compute stream until `buffer` is written.
 Operation await(int buffer);
-// Writes `mark` when the compute stream comes to it.
-Operation begins(int mark);
+// Writes `mark` when its stream, compute if not changed, comes to it and has ended what came
+// before.
+Operation writes(int mark);
 
 // Units that hold something on the device until a transfer has ended take turns, from pass to pass,
 // with room for two. `ended` stands on the stream of the transfers, behind those of a unit; `wait`

@@ -211,14 +211,14 @@ std::vector<Operation> beside_pass(Lowering& lowering, std::vector<Operation> co
   return coming;
 }
 
-Operation pass_begins(Lowering& lowering) { return begins(pass_mark(lowering)); }
+Operation pass_begins(Lowering& lowering) { return writes(pass_mark(lowering)); }
 
 std::vector<Operation> beside_last_layer(Lowering& lowering, std::vector<Operation> coming) {
   if (!coming.empty()) coming.front().operands.push_back(reads(layer_mark(lowering)));
   return coming;
 }
 
-Operation last_layer_begins(Lowering& lowering) { return begins(layer_mark(lowering)); }
+Operation last_layer_begins(Lowering& lowering) { return writes(layer_mark(lowering)); }
 
 std::vector<Operation> with_gradients_here(const Lowering& lowering,
                                            const std::vector<Parameter>& parameters,
