@@ -464,6 +464,24 @@ class StageBuilder {
     if (units[at].leaves && !more) call(body, {.block = blocks_.last_layer_begins});
   }
 
+  // Calls one unit. It waits for the gradients of the unit two before it, in this pass or in one
+  // before: whole ones of two units are on the device at most, or ones that leave.
+  void call_backward(Body& body, const std::vector<Unit>& units, std::size_t at, StepPass pass,
+                     bool reduces, std::size_t& turn) const {
+    const Unit& unit = units[at];
+    const bool moves = pass != StepPass::weight_gradient;
+    const bool sums = sums_up(*unit.blocks, pass);
+    if (sums) wait_for_turn(body, blocks_.summing, turn);
+    call_next_copies(body, units, at, pass);
+    call(body, block_call(unit.at, loss_block_of(*unit.blocks, pass)));
+    if (moves) call_next_moves(body, units, at, pass);
+    if (moves) call_last_begins(body, units, at);
+    call(body, block_call(unit.at, block_of(*unit.blocks, pass)));
+    call_own_reduction(body, unit, reduces);
+    call(body, block_call(unit.at, copies_of(*unit.blocks, pass).go));
+    if (sums) end_turn(body, blocks_.summing, turn);
+  }
+
   Body backward_body(int chunk, StepPass pass, Part part, bool last) const {
     const std::vector<Unit> units = units_backward(chunk, part);
     const bool moves = pass != StepPass::weight_gradient;
@@ -476,18 +494,7 @@ class StageBuilder {
       call(body, boundary(chunk, 1, blocks_.receive_gradient));
     }
     for (std::size_t i = 0; i < units.size(); ++i) {
-      // Two units' whole gradients are on the device at most, or gradients that leave: this unit
-      // waits for those of the unit two before it, in this pass or in one before.
-      const bool sums = sums_up(*units[i].blocks, pass);
-      if (sums) wait_for_turn(body, blocks_.summing, turn);
-      call_next_copies(body, units, i, pass);
-      call(body, block_call(units[i].at, loss_block_of(*units[i].blocks, pass)));
-      if (moves) call_next_moves(body, units, i, pass);
-      if (moves) call_last_begins(body, units, i);
-      call(body, block_call(units[i].at, block_of(*units[i].blocks, pass)));
-      call_own_reduction(body, units[i], reduces);
-      call(body, block_call(units[i].at, copies_of(*units[i].blocks, pass).go));
-      if (sums) end_turn(body, blocks_.summing, turn);
+      call_backward(body, units, i, pass, reduces, turn);
     }
     if (moves && !has_embedding(chunk)) call(body, boundary(chunk, -1, blocks_.send_gradient));
     call_all_reductions(body, units, reduces);
