@@ -7,11 +7,15 @@
 
 #include "cli/command.h"
 #include "cli/interrupt.h"
+#include "cli/plan/groups.h"
+#include "cli/plan/groups_csv.h"
+#include "cli/plan/groups_report.h"
 #include "cli/planner_run.h"
 #include "cli/text/csv.h"
 #include "cli/text/estimate.h"
 #include "cli/text/layout/columns.h"
 #include "scenarios/question.h"
+#include "scenarios/unlike_step.h"
 #include "scenarios/write/simulation.h"
 #include "scenarios/write/trace.h"
 
@@ -62,27 +66,72 @@ Expected<void> check_memory(const Question& question, const Plan& plan,
                   with_unit(cluster.device.memory), simulation.step.program->buffers[owner].name));
 }
 
-int run(const SimulateOptions& options) {
+// Writes the trace, if it was asked for.
+Expected<void> write_asked_trace(const SimulateOptions& options, const StepSimulation& simulation) {
+  if (options.trace.empty()) return {};
+  const InterruptGuard guard;  // after Ctrl-C a file written in part is removed
+  return write_trace(options.trace, simulation, was_interrupted);
+}
+
+int fail_to_write(const Error& error) {
+  return fail(error, was_interrupted() ? kInterrupted : kMachineFailed);
+}
+
+int run_on_alike(const SimulateOptions& options, const Question& question) {
+  const auto plan = plan_of(options.file, question);
+  if (was_interrupted()) return kInterrupted;
+  if (!plan) return fail(plan.error());
+  const auto simulation = simulate(question.job, *plan, options.step);
+  if (!simulation) return fail(in_file(options.file, simulation.error()));
+  if (const auto written = write_asked_trace(options, *simulation); !written) {
+    return fail_to_write(written.error());
+  }
+  const auto fits = check_memory(question, *plan, *simulation);
+  const int printed = print(text_of(question, *plan, *simulation, options.format), kDone);
+  return printed == kDone && !fits ? fail(fits.error(), kAnswerIsNo) : printed;
+}
+
+std::string text_of(const Question& question, const UnlikeStep& step, Format format) {
+  switch (format) {
+    case Format::json:
+      return grouped_simulation_json(question.scenario, step, elapsed());
+    case Format::csv:
+      return estimate_groups_csv(question.scenario, step.answer.best);
+    case Format::text:
+      break;
+  }
+  return grouped_simulation_report(question, step, style_for(stdout));
+}
+
+// A plan that uses one group alone is played on a cluster of that group.
+int run_on_groups(const SimulateOptions& options, Question question) {
+  auto answer = search_groups(question.scenario);
+  if (was_interrupted()) return kInterrupted;
+  if (!answer) return fail(in_file(options.file, answer.error()));
+  if (answer->best.use == GroupUse::alone) {
+    return run_on_alike(options, question_of_group(std::move(question), answer->best));
+  }
+  const auto step = simulate_groups(grouped_job(question.scenario), question.scenario,
+                                    *std::move(answer), options.step);
+  if (!step) return fail(in_file(options.file, step.error()));
+  if (const auto written = write_asked_trace(options, step->simulation); !written) {
+    return fail_to_write(written.error());
+  }
+  const GroupedPlan& plan = step->answer.best;
+  const int printed = print(text_of(question, *step, options.format), kDone);
+  if (printed != kDone || plan.feasible) return printed;
+  return fail({"memory", misfit_words(question.scenario, plan)}, kAnswerIsNo);
+}
+
+int run(SimulateOptions options) {
   if (const auto writable = check_output(options.trace, {options.file}); !writable) {
     return fail(writable.error());
   }
-  const auto question = read_question(options.file);
+  auto question = read_question(options.file, NodeKinds::any);
   if (!question) return fail(question.error());
-  const auto plan = plan_of(options.file, *question);
-  if (was_interrupted()) return kInterrupted;
-  if (!plan) return fail(plan.error());
-  StepOptions step = options.step;
-  step.conditions = question->scenario.simulation;
-  const auto simulation = simulate(question->job, *plan, step);
-  if (!simulation) return fail(in_file(options.file, simulation.error()));
-  if (!options.trace.empty()) {
-    const InterruptGuard guard;  // after Ctrl-C a file written in part is removed
-    const auto written = write_trace(options.trace, *simulation, was_interrupted);
-    if (!written) return fail(written.error(), was_interrupted() ? kInterrupted : kMachineFailed);
-  }
-  const auto fits = check_memory(*question, *plan, *simulation);
-  const int printed = print(text_of(*question, *plan, *simulation, options.format), kDone);
-  return printed == kDone && !fits ? fail(fits.error(), kAnswerIsNo) : printed;
+  options.step.conditions = question->scenario.simulation;
+  if (question->scenario.unlike) return run_on_groups(options, *std::move(question));
+  return run_on_alike(options, *question);
 }
 
 }  // namespace

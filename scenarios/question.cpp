@@ -7,6 +7,7 @@
 
 #include "model/cost/estimate.h"
 #include "planner/passes/auto_schedule.h"
+#include "planner/request.h"
 #include "scenarios/fields/place.h"
 #include "scenarios/scenario_text.h"
 #include "simulator/life/run.h"
@@ -143,6 +144,16 @@ GroupSearchOptions group_options(const Scenario& scenario) {
   return {.space = scenario.space,
           .layers_per_stage = scenario.space.layers_per_stage,
           .valuation = {.reliability = scenario.reliability, .checkpoint = scenario.checkpoint}};
+}
+
+Question question_of_group(Question question, const GroupedPlan& plan) {
+  Scenario& scenario = question.scenario;
+  scenario.job.cluster = scenario.unlike->groups[plan.order.front()];
+  scenario.unlike.reset();
+  scenario.use_of_groups.reset();
+  scenario.plan = request_of(plan.plan);
+  question.job = prepare(scenario.job);
+  return question;
 }
 
 Expected<LifeSettings> settings_of_run(const Scenario& scenario, const GroupedJob& job,

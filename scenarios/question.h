@@ -39,6 +39,9 @@ Expected<LifeSettings> settings_of_run(const Scenario& scenario, const PreparedJ
 // run's life, with the best plans for the nodes that may be left.
 GroupedJob grouped_job(const Scenario& scenario);
 GroupSearchOptions group_options(const Scenario& scenario);
+// The question of a plan's only group as a cluster of its own, with that plan. Requires: the plan
+// uses one group alone.
+Question question_of_group(Question question, const GroupedPlan& plan);
 Expected<LifeSettings> settings_of_run(const Scenario& scenario, const GroupedJob& job,
                                        const UnlikeAnswer& answer);
 

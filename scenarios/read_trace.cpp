@@ -191,9 +191,9 @@ class TraceReader {
 
 // Keeps of the text only the events, each until it is taken, with their plain members and "args".
 // So the text needs no more memory than one event does.
-class Events {
+class TraceEvents {
  public:
-  Events(TraceReader& reader, FileBlocks& file) : reader_(reader), file_(file) {}
+  TraceEvents(TraceReader& reader, FileBlocks& file) : reader_(reader), file_(file) {}
 
   bool keeps(int depth, Json::parse_event_t what, Json& parsed) {
     is_too_deep_ |= depth > static_cast<int>(kDeepestNesting);
@@ -233,7 +233,7 @@ class Events {
 constexpr std::string_view kTraceAllowed = "allowed: a trace as JSON, unpacked";
 
 // Why the text is not a trace; empty: it is one.
-std::string text_problem(const FileBlocks& blocks, const Events& events, const Json& rest) {
+std::string text_problem(const FileBlocks& blocks, const TraceEvents& events, const Json& rest) {
   if (blocks.is_unreadable()) return "cannot be read to its end";
   if (events.is_too_deep()) {
     return fmt::format("found JSON nested deeper than {} levels; {}", kDeepestNesting,
@@ -255,7 +255,7 @@ Expected<SavedTrace> read_trace(const std::filesystem::path& file, const TraceRe
   FileBlocks blocks(file, reading);
   if (!blocks.is_open()) return failure(file.string(), "cannot be read");
   TraceReader reader;
-  Events events(reader, blocks);
+  TraceEvents events(reader, blocks);
   std::istream text(&blocks);
   const auto each = [&](int depth, Json::parse_event_t what, Json& parsed) {
     return events.keeps(depth, what, parsed);

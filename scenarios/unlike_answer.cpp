@@ -148,8 +148,8 @@ Error not_for_groups(std::string_view where, std::string_view found, std::string
 
 Error plan_of_groups() {
   return not_for_groups("/plan", "a plan",
-                        "with use_of_groups by estimate, goodput and diff, or none: the planner "
-                        "finds it");
+                        "with use_of_groups by estimate, simulate, goodput and diff, or none: the "
+                        "planner finds it");
 }
 
 namespace {
@@ -180,6 +180,15 @@ Expected<UnlikeAnswer> answer_of_groups(const GroupedJob& job, const Scenario& s
   answer.candidate = {
       plan_of_all(answer.best), estimate_of_groups(job, answer.best, answer.stand_in), {}};
   return answer;
+}
+
+void value_again(const GroupedJob& job, const Scenario& settings, UnlikeAnswer& answer) {
+  std::vector<PreparedJob> at_work;
+  for (const std::size_t g : answer.best.order) {
+    at_work.push_back(prepare({job.model, job.cluster.groups[g], job.training}));
+  }
+  set_value(job.cluster, at_work, group_options(settings), answer.best);
+  answer.candidate.estimate = estimate_of_groups(job, answer.best, answer.stand_in);
 }
 
 std::vector<Replan> replans_of_groups(const GroupedJob& job, const Scenario& settings,

@@ -28,6 +28,10 @@ struct UnlikeAnswer {
 Expected<UnlikeAnswer> answer_of_groups(const GroupedJob& job, const Scenario& settings,
                                         const GroupSearchOptions& options);
 
+// Brings the interval, the bill and the candidate up to the plan's step time and shares, which were
+// changed.
+void value_again(const GroupedJob& job, const Scenario& settings, UnlikeAnswer& answer);
+
 // For each number of nodes that may be left, the speed of the best plan for them. The nodes that
 // fail are taken from the group whose loss costs more time.
 std::vector<Replan> replans_of_groups(const GroupedJob& job, const Scenario& settings,

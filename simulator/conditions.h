@@ -9,21 +9,30 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "model/cluster/cluster.h"
 #include "model/cluster/topology.h"
 #include "model/expected.h"
+#include "simulator/network/fabrics.h"
 #include "simulator/network/network.h"
 #include "simulator/virtual_time.h"
 
 namespace trainyard {
 
-// Rank r is device r of the topology. Both outlive the simulation.
+// Rank r is device r of the topology, or of several counted one after the other. Clusters and
+// topologies outlive the simulation.
 struct NetworkModel {
-  const Cluster& cluster;
-  const TopologyGraph& topology;
-  NetworkGrain grain = NetworkGrain::collective;
+  NetworkModel(const Cluster& cluster, const TopologyGraph& topology,
+               NetworkGrain at = NetworkGrain::collective)
+      : groups{{&cluster, &topology}}, grain(at) {}
+  NetworkModel(std::vector<FabricGroup> of, NamedBoundary between, NetworkGrain at)
+      : groups(std::move(of)), boundary(between), grain(at) {}
+
+  std::vector<FabricGroup> groups;
+  NamedBoundary boundary;
+  NetworkGrain grain;
 };
 
 // Compute tasks that begin on the rank at or after `from` take 1 / speed of their duration, until

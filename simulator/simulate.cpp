@@ -42,9 +42,9 @@ class Player {
   Expected<void> connect() {
     if (!conditions_.network) return {};
     const NetworkModel& model = *conditions_.network;
-    auto fabric = Fabric::make(model.cluster, model.topology);
-    if (!fabric) return tl::unexpected(fabric.error());
-    auto network = Network::make(graph_, *std::move(fabric), model.grain, events_);
+    auto fabrics = Fabrics::make(model.groups, model.boundary);
+    if (!fabrics) return tl::unexpected(fabrics.error());
+    auto network = Network::make(graph_, *std::move(fabrics), model.grain, events_);
     if (!network) return tl::unexpected(network.error());
     network_ = *std::move(network);
     return {};

@@ -12,6 +12,7 @@
 #include "simulator/graph/rank_classes.h"
 #include "simulator/simulate.h"
 #include "simulator/step/breakdown.h"
+#include "simulator/step/site_topology.h"
 
 namespace trainyard {
 namespace {
@@ -31,31 +32,32 @@ struct Played {
 
 // Splits the stages of a folded step into classes of alike ranks. False: that cannot be done or
 // does not pay.
-bool part_stages(const PreparedJob& job, const Plan& plan, const TopologyGraph& topology,
+bool part_stages(const StepSite& site, const Plan& plan, const SiteTopology& topology,
                  StepGraph& step) {
-  auto fabric = Fabric::make(job.job.cluster, topology);
-  if (!fabric) return false;
-  const RankLayout layout(plan, job.job.model.kv_heads);
+  auto fabrics = Fabrics::make(topology.groups(), topology.boundary());
+  if (!fabrics) return false;
+  const RankLayout layout(plan, site.any().job.model.kv_heads);
   for (int device = 0; device < plan.devices(); ++device) {
     step.played_by.push_back(layout.coordinates(device).stage);
   }
-  return part_ranks(*fabric, step.graph, step.played_by);
+  return part_ranks(*fabrics, step.graph, step.played_by);
 }
 
-Expected<Played> play(const PreparedJob& job, const Plan& plan, const StepOptions& options,
-                      const TopologyGraph& topology, bool folded) {
-  auto step = step_graph(job, plan, folded, options.conditions);
+Expected<Played> play(const StepSite& site, const Plan& plan, const StepOptions& options,
+                      const SiteTopology& topology, bool folded) {
+  auto step = step_graph(site, plan, folded, options.conditions);
   if (!step) return tl::unexpected(step.error());
-  const Conditions conditions{.network = NetworkModel{job.job.cluster, topology, options.grain},
-                              .speeds = speeds_of(options.conditions, job.job.cluster),
+  const Conditions conditions{.network = NetworkModel(topology.groups(), topology.boundary(),
+                                                      options.grain),
+                              .speeds = speeds_of(options.conditions, site.any().job.cluster),
                               .jitter = options.conditions.jitter,
                               .seed = static_cast<std::uint64_t>(options.conditions.seed),
-                              .overlap_slowdown = job.job.training.stack.overlap_slowdown,
+                              .overlap_slowdown = site.overlap_slowdown(),
                               .interrupted = options.interrupted,
                               .progress = options.progress};
   auto timeline = simulate(step->graph, conditions);
   if (folded && !timeline && timeline.error().where == "fold" &&
-      part_stages(job, plan, topology, *step)) {
+      part_stages(site, plan, topology, *step)) {
     timeline = simulate(step->graph, conditions);
   }
   if (!timeline) return tl::unexpected(timeline.error());
@@ -91,7 +93,7 @@ Span span_of(const StepGraph& step, const Timeline& timeline, int rank) {
 
 // Without an optimizer barrier, steps follow each other at the longest span of a rank (handbook
 // §8), because work at the ends of a step overlaps that of the next one.
-void fill_times(const PreparedJob& job, const Plan& plan, StepSimulation& out) {
+void fill_times(const StepSite& site, const Plan& plan, StepSimulation& out) {
   const auto ranks = static_cast<int>(out.step.graph.ranks.size());
   Picoseconds most{-1};
   Span longest;
@@ -113,7 +115,7 @@ void fill_times(const PreparedJob& job, const Plan& plan, StepSimulation& out) {
     step.start = span_of(out.step, out.timeline, out.rank).start;
     step.end = step.start + (longest.end - longest.start);
   }
-  const Seconds overhead = job.job.training.stack.step_overhead;
+  const Seconds overhead = site.step_overhead();
   out.step_time = to_seconds(step.end - step.start) + overhead;
   out.breakdown = breakdown_of(out.step, out.timeline, out.rank, step.start, step.end);
   out.breakdown.other += overhead;
@@ -150,35 +152,40 @@ std::string_view name_of(VertexKind kind) {
 
 using LinkEnds = std::pair<VertexKind, VertexKind>;
 
-std::vector<LinkEnds> ends_of_links(const TopologyGraph& topology) {
+// Those of every link of the topologies; a named boundary's links come behind them.
+std::vector<LinkEnds> ends_of_links(const SiteTopology& site) {
   std::vector<LinkEnds> ends;
-  ends.reserve(2 * num_edges(topology));
-  for (const auto edge : boost::make_iterator_range(edges(topology))) {
-    const VertexKind from = topology[source(edge, topology)].kind;
-    const VertexKind to = topology[target(edge, topology)].kind;
-    ends.insert(ends.end(), {LinkEnds(from, to), LinkEnds(to, from)});
+  for (const FabricGroup& group : site.groups()) {
+    const TopologyGraph& topology = *group.topology;
+    for (const auto edge : boost::make_iterator_range(edges(topology))) {
+      const VertexKind from = topology[source(edge, topology)].kind;
+      const VertexKind to = topology[target(edge, topology)].kind;
+      ends.insert(ends.end(), {LinkEnds(from, to), LinkEnds(to, from)});
+    }
   }
   return ends;
 }
 
+// "device to NIC", or of a boundary's link, "device to other groups".
+std::string kind_of_link(const std::vector<LinkEnds>& ends, std::int32_t link) {
+  const auto at = static_cast<std::size_t>(link);
+  if (at < ends.size()) {
+    return fmt::format("{} to {}", name_of(ends[at].first), name_of(ends[at].second));
+  }
+  return (at - ends.size()) % 2 == 0 ? "device to other groups" : "other groups to device";
+}
+
 // Kinds are listed in the order of their first link.
-void fill_links(const TopologyGraph& topology, StepSimulation& out) {
+void fill_links(const SiteTopology& topology, StepSimulation& out) {
   const std::vector<LinkEnds> ends = ends_of_links(topology);
-  std::vector<LinkEnds> kinds;  // the kind of each entry of out.links
   for (const LinkTraffic& link : out.timeline.links) {
-    const LinkEnds& kind = ends[static_cast<std::size_t>(link.link)];
-    const auto found = std::find(kinds.begin(), kinds.end(), kind);
-    const auto place = static_cast<std::size_t>(found - kinds.begin());
-    if (found == kinds.end()) {
-      kinds.push_back(kind);
-      out.links.push_back(
-          {.kind = fmt::format("{} to {}", name_of(kind.first), name_of(kind.second))});
-    }
+    std::string kind = kind_of_link(ends, link.link);
+    auto use = std::ranges::find(out.links, kind, &LinkUtilisation::kind);
+    if (use == out.links.end()) use = out.links.insert(use, {.kind = std::move(kind)});
     const double share = link.carried / (link.capacity * out.step_time);
-    LinkUtilisation& use = out.links[place];
-    ++use.links;
-    use.mean += share;
-    use.most = std::max(use.most, share);
+    ++use->links;
+    use->mean += share;
+    use->most = std::max(use->most, share);
   }
   for (LinkUtilisation& use : out.links) use.mean /= use.links;
 }
@@ -239,23 +246,6 @@ std::vector<MemoryKindOf> kinds_of_buffers(const Program& program) {
   return kinds;
 }
 
-// Replaces memory by what the program's buffers hold at their peak; runtime and fragmentation are
-// computed as in the estimate.
-void set_memory(const PreparedJob& job, const StepSimulation& simulation, Estimate& out) {
-  const double fragmentation = job.job.training.stack.fragmentation;
-  const std::vector<MemoryKindOf> kinds = kinds_of_buffers(*simulation.step.program);
-  for (std::size_t stage = 0; stage < out.stages.size(); ++stage) {
-    MemoryByKind held{.runtime = out.stages[stage].memory.at_peak.runtime};
-    const std::vector<Bytes>& at_peak = simulation.stages[stage].memory.at_peak;
-    for (std::size_t owner = 0; owner < at_peak.size(); ++owner) {
-      held.*kinds[owner] += at_peak[owner];
-    }
-    held.fragmentation = held.allocated() * fragmentation;
-    out.stages[stage].memory.at_peak = held;
-  }
-  fill_peaks(job.job, out);
-}
-
 // Refuses, before playing it, a step that the clock certainly cannot hold. Kernels of a rank follow
 // one another, so if no rank has less work or is faster than planned, the step is no shorter than
 // the estimate's kernel time of the mean stage. Estimate and program agree on it to a few percent.
@@ -272,6 +262,39 @@ Expected<void> check_clock(const PreparedJob& job, const Plan& plan,
       fmt::format("a step of {:.0f} days by the estimate", estimated.step_time / kDay)));
 }
 
+// Conditions that name ranks or links are known for one cluster only.
+Expected<void> check_of_groups(const StepConditions& conditions) {
+  constexpr std::string_view kAllowed = "allowed with groups of unlike nodes: none";
+  if (!conditions.stragglers.empty()) {
+    return failure("/simulation/stragglers", fmt::format("found stragglers; {}", kAllowed));
+  }
+  if (!conditions.links.empty()) {
+    return failure("/simulation/links", fmt::format("found degraded links; {}", kAllowed));
+  }
+  return {};
+}
+
+Expected<StepSimulation> simulate_on(const StepSite& site, const Plan& plan,
+                                     const StepOptions& options) {
+  StepSimulation out;
+  out.unfolded_because = options.fold == Fold::off ? "" : unlike_because(options);
+  const bool folds = options.fold == Fold::automatic && out.unfolded_because.empty();
+  const SiteTopology topology(site, options.conditions.links);
+  auto played = play(site, plan, options, topology, folds);
+  if (folds && !played && played.error().where == "fold") {
+    out.unfolded_because = played.error().message;
+    played = play(site, plan, options, topology, false);
+  }
+  if (!played) return tl::unexpected(played.error());
+  out.step = std::move(played->step);
+  out.timeline = std::move(played->timeline);
+  out.operations = static_cast<std::int64_t>(out.timeline.times.size());
+  fill_times(site, plan, out);
+  fill_memory(out);
+  fill_links(topology, out);
+  return out;
+}
+
 }  // namespace
 
 Expected<StepSimulation> simulate(const PreparedJob& job, const Plan& plan,
@@ -282,23 +305,36 @@ Expected<StepSimulation> simulate(const PreparedJob& job, const Plan& plan,
   if (auto done = check_clock(job, plan, options.conditions); !done) {
     return tl::unexpected(done.error());
   }
-  StepSimulation out;
-  out.unfolded_because = options.fold == Fold::off ? "" : unlike_because(options);
-  const bool folds = options.fold == Fold::automatic && out.unfolded_because.empty();
-  const auto topology = degraded_topology(job, options.conditions.links);
-  auto played = play(job, plan, options, *topology, folds);
-  if (folds && !played && played.error().where == "fold") {
-    out.unfolded_because = played.error().message;
-    played = play(job, plan, options, *topology, false);
+  return simulate_on(site_of(job, plan), plan, options);
+}
+
+Expected<StepSimulation> simulate(const UnlikePipeline& pipeline, const Plan& plan,
+                                  const StepOptions& options) {
+  if (auto done = check_of_groups(options.conditions); !done) {
+    return tl::unexpected(done.error());
   }
-  if (!played) return tl::unexpected(played.error());
-  out.step = std::move(played->step);
-  out.timeline = std::move(played->timeline);
-  out.operations = static_cast<std::int64_t>(out.timeline.times.size());
-  fill_times(job, plan, out);
-  fill_memory(out);
-  fill_links(*topology, out);
-  return out;
+  const StepSite site = pipeline.site();
+  if (auto done = check(options.conditions, site.any().job); !done) {
+    return tl::unexpected(done.error());
+  }
+  return simulate_on(site, plan, options);
+}
+
+// Runtime and fragmentation are computed as in the estimate.
+std::vector<MemoryByKind> simulated_memory(const StepSimulation& simulation, const Stack& stack,
+                                           const std::vector<StageEstimate>& estimated) {
+  const std::vector<MemoryKindOf> kinds = kinds_of_buffers(*simulation.step.program);
+  std::vector<MemoryByKind> all;
+  for (std::size_t stage = 0; stage < estimated.size(); ++stage) {
+    MemoryByKind held{.runtime = estimated[stage].memory.at_peak.runtime};
+    const std::vector<Bytes>& at_peak = simulation.stages[stage].memory.at_peak;
+    for (std::size_t owner = 0; owner < at_peak.size(); ++owner) {
+      held.*kinds[owner] += at_peak[owner];
+    }
+    held.fragmentation = held.allocated() * stack.fragmentation;
+    all.push_back(held);
+  }
+  return all;
 }
 
 Estimate as_estimate(const PreparedJob& job, const Plan& plan, const StepSimulation& simulation) {
@@ -313,7 +349,9 @@ Estimate as_estimate(const PreparedJob& job, const Plan& plan, const StepSimulat
   const double faster = simulation.step.flop / slower;
   out.model_flops_per_device = out.model_flops_per_device * faster;
   for (double* rate : {&out.mfu, &out.mfu_bf16, &out.hfu}) *rate *= faster;
-  set_memory(job, simulation, out);
+  const auto memory = simulated_memory(simulation, job.job.training.stack, out.stages);
+  for (std::size_t i = 0; i < memory.size(); ++i) out.stages[i].memory.at_peak = memory[i];
+  fill_peaks(job.job, out);
   const Cluster& cluster = job.job.cluster;
   out.cost_per_step = cost_of(cluster, out.step_time);
   out.energy_per_step = energy_of(cluster, out.step_time, busy);

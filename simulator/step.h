@@ -63,6 +63,16 @@ struct StepSimulation {
 Expected<StepSimulation> simulate(const PreparedJob& job, const Plan& plan,
                                   const StepOptions& options = {});
 
+// The same for a pipeline through groups of unlike nodes. Requires: the pipeline was made for the
+// plan. Also fails where the conditions name ranks or links.
+Expected<StepSimulation> simulate(const UnlikePipeline& pipeline, const Plan& plan,
+                                  const StepOptions& options = {});
+
+// What each stage's device holds at its peak by the program's buffers; `estimated`: the stages as an
+// estimate has them.
+std::vector<MemoryByKind> simulated_memory(const StepSimulation& simulation, const Stack& stack,
+                                           const std::vector<StageEstimate>& estimated);
+
 // The analytic estimate of the same plan in which times, breakdown, rates, cost and energy are
 // replaced by what follows from the simulation, and memory by the peak of the program's buffers.
 Estimate as_estimate(const PreparedJob& job, const Plan& plan, const StepSimulation& simulation);

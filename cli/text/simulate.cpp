@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cli/plan/groups_report.h"
 #include "cli/text/estimate.h"
 #include "cli/text/layout/columns.h"
 #include "cli/text/layout/table.h"
@@ -77,7 +78,7 @@ std::string link_table(const StepSimulation& simulation, const Style& style) {
   return "\n" + table.render(style);
 }
 
-std::string played_line(const StepSimulation& simulation, const Estimate& estimated) {
+std::string played_line(const StepSimulation& simulation, Seconds estimated) {
   const std::size_t ranks = simulation.step.graph.ranks.size();
   std::string folded = "one rank for each stage";
   if (!simulation.step.plays_stages()) folded = "one rank for all that are alike";
@@ -87,8 +88,8 @@ std::string played_line(const StepSimulation& simulation, const Estimate& estima
   }
   return wrap(fmt::format("Played {} operations of {} rank{} ({}). The estimate is {} ({} %).",
                           count(simulation.operations), count(static_cast<std::int64_t>(ranks)),
-                          ranks == 1 ? "" : "s", folded, with_unit(estimated.step_time),
-                          signed_percent(estimated.step_time / simulation.step_time - 1)));
+                          ranks == 1 ? "" : "s", folded, with_unit(estimated),
+                          signed_percent(estimated / simulation.step_time - 1)));
 }
 
 std::string dynamic_line(const Question& question, const Plan& plan,
@@ -106,22 +107,37 @@ std::string disturbed_line(const StepConditions& conditions) {
   return wrap("What kernels lose on slow devices and to jitter stands among the other times.");
 }
 
+// The step by parts, the critical path, stages and links, and the memory of the fullest stage, whose
+// device has `memory`.
+std::string tables(const StepSimulation& simulation, const Estimate& estimate, Bytes memory,
+                   const Style& style) {
+  return breakdown_table(estimate, style) + "\n" + path_table(simulation, style) + "\n" +
+         stage_use_table(simulation, style) + link_table(simulation, style) + "\n" +
+         memory_bars(estimate, memory, style);
+}
+
 }  // namespace
 
 std::string simulation_report(const Question& question, const Plan& plan,
                               const StepSimulation& simulation, const Style& style) {
   const Candidate candidate{plan, as_estimate(question.job, plan, simulation), {}};
   const Cluster& cluster = question.job.job.cluster;
-  std::string text = job_heading(question, style) + step_summary(question, candidate, style) +
-                     found_schedule(question, candidate.plan, style);
-  text += "\n" + breakdown_table(candidate.estimate, style);
-  text += "\n" + path_table(simulation, style);
-  text += "\n" + stage_use_table(simulation, style);
-  text += link_table(simulation, style);
-  text += "\n" + memory_bars(candidate.estimate, cluster.device.memory, style);
-  text += "\n" + verdict(candidate.estimate, cluster, style);
-  return text + played_line(simulation, estimate(question.job, plan)) +
+  return job_heading(question, style) + step_summary(question, candidate, style) +
+         found_schedule(question, candidate.plan, style) + "\n" +
+         tables(simulation, candidate.estimate, cluster.device.memory, style) + "\n" +
+         verdict(candidate.estimate, cluster, style) +
+         played_line(simulation, estimate(question.job, plan).step_time) +
          dynamic_line(question, plan, simulation) + disturbed_line(question.scenario.simulation);
+}
+
+std::string grouped_simulation_report(const Question& question, const UnlikeStep& step,
+                                      const Style& style) {
+  const Device& fullest = fullest_device(grouped_job(question.scenario), step);
+  return grouped_summary(question, step.answer, style) + "\n" +
+         tables(step.simulation, step.answer.candidate.estimate, fullest.memory, style) + "\n" +
+         played_line(step.simulation, step.estimated) +
+         dynamic_line(question, step.answer.best.plan, step.simulation) +
+         disturbed_line(question.scenario.simulation);
 }
 
 }  // namespace trainyard

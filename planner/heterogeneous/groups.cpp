@@ -186,18 +186,6 @@ Seconds bound_of_all(const std::vector<PreparedJob>& own) {
 
 }  // namespace
 
-BytesPerSecond nics_of_a_device(const Cluster& group) {
-  const InterNode& inter = group.inter;
-  return inter.bandwidth * (inter.efficiency * inter.nics_per_node / group.devices_per_node);
-}
-
-Boundary boundary_between(const UnlikeCluster& cluster, std::size_t a, std::size_t b) {
-  const Cluster& one = cluster.groups[a];
-  const Cluster& other = cluster.groups[b];
-  return {cluster.boundary.value_or(std::min(nics_of_a_device(one), nics_of_a_device(other))),
-          cluster.boundary_latency.value_or(std::max(one.inter.latency, other.inter.latency))};
-}
-
 GroupedPlans plan_groups(const GroupedJob& job, const GroupSearchOptions& options) {
   const std::size_t groups = job.cluster.groups.size();
   std::vector<int> nodes;

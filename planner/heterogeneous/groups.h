@@ -19,7 +19,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/cluster/cluster.h"
+#include "model/cluster/unlike_cluster.h"
 #include "model/cost/estimate.h"
 #include "model/job.h"
 #include "model/plan/plan.h"
@@ -29,25 +29,8 @@
 
 namespace trainyard {
 
-constexpr std::size_t kMostGroups = 4;  // 60 orders of two or more of them
-
-struct UnlikeCluster {
-  std::vector<Cluster> groups;  // 2 … kMostGroups
-  // Bandwidth of a device to another group, each direction; absent: a device's share of the NICs,
-  // in the group where that is less.
-  std::optional<BytesPerSecond> boundary;
-  std::optional<Seconds> boundary_latency;  // absent: the longer one of the two fabrics
-};
-
-// A device's share of the bandwidth of its node's NICs.
-BytesPerSecond nics_of_a_device(const Cluster& group);
-
-// The connection of two groups, for each device.
-struct Boundary {
-  BytesPerSecond bandwidth;
-  Seconds latency;
-};
-Boundary boundary_between(const UnlikeCluster& cluster, std::size_t a, std::size_t b);
+// The most groups of a cluster: there are 60 orders of two or more of four.
+constexpr std::size_t kMostGroups = 4;
 
 struct GroupedJob {
   Transformer model;

@@ -29,7 +29,7 @@ class GroupedMarginals {
         winner_(winner),
         resources_(resources_of(winner.plan.offload)),
         searches_((job.cluster.groups.size() + 1) * resources_.size() +
-                  (job.cluster.boundary ? 1 : 0)) {
+                  (job.cluster.boundary.bandwidth ? 1 : 0)) {
     options_.finds_closest = false;
     options_.second.reset();
     options_.progress = nullptr;
@@ -40,7 +40,7 @@ class GroupedMarginals {
     options_.uses = uses_with_rivals();
     std::vector<GroupedMarginalValue> values;
     for (const HardwareChange& resource : resources_) values.push_back(value_of(resource));
-    if (job_.cluster.boundary) values.push_back(value_of_boundary());
+    if (job_.cluster.boundary.bandwidth) values.push_back(value_of_boundary());
     return is_interrupted() ? std::vector<GroupedMarginalValue>() : values;
   }
 
@@ -61,7 +61,7 @@ class GroupedMarginals {
         worst = std::max(worst, value_on(one));
       }
     }
-    if (job_.cluster.boundary) *all.cluster.boundary *= kAHundredthMore;
+    if (job_.cluster.boundary.bandwidth) *all.cluster.boundary.bandwidth *= kAHundredthMore;
     GroupSearchOptions options = options_;
     options.worth = worst;
     std::vector<GroupUse> uses;
@@ -110,7 +110,7 @@ class GroupedMarginals {
 
   GroupedMarginalValue value_of_boundary() {
     GroupedJob wider = job_;
-    *wider.cluster.boundary *= kAHundredthMore;
+    *wider.cluster.boundary.bandwidth *= kAHundredthMore;
     GroupedMarginalValue value{.resource = "bandwidth between groups"};
     set_best(best_on(wider), value);
     return value;

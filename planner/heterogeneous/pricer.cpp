@@ -160,16 +160,7 @@ PipelinePricer::Crossing::Side PipelinePricer::side_of(std::size_t group, std::s
   const PreparedJob& own = whole_[group];
   PlanLinks links = plan_links(own, plan);
   const Seconds near = pipeline_sends(own, plan, links).behind(boundary);
-  const auto [bandwidth, latency] = boundary_between(job_.cluster, group, other);
-  links.pipeline = {.size = 2,
-                    .ranks_per_domain = 1,
-                    .domains = 2,
-                    .inside = bandwidth,
-                    .inside_pair = bandwidth,
-                    .across = bandwidth,
-                    .passing = bandwidth,
-                    .across_all_to_all = bandwidth,
-                    .across_latency = latency};
+  links.pipeline = links_over(boundary_between(job_.cluster, group, other));
   const Seconds far = pipeline_sends(own, plan, links).between;
   return {stage, far, std::max(Seconds(0), far - near)};
 }

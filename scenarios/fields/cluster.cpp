@@ -257,7 +257,7 @@ Expected<void> read_topology(const Json& value, Scenario& scenario, const Place&
 Expected<void> read_groups(const Json& value, Scenario& scenario, const Place& place) {
   ClusterOfGroups parts;
   if (auto done = cluster_of_groups_section().read(value, parts, place); !done) return done;
-  UnlikeCluster unlike{.boundary = parts.bandwidth, .boundary_latency = parts.latency};
+  UnlikeCluster unlike{.groups = {}, .boundary = {parts.bandwidth, parts.latency}};
   for (std::size_t g = 0; g < parts.groups.size(); ++g) {
     Cluster& group = unlike.groups.emplace_back();
     auto done = assemble(parts.groups[g], group, place / "groups" / g);

@@ -17,7 +17,17 @@ Json memory_json(const MemoryByKind& memory) {
   return kinds;
 }
 
-Json stages_json(const Estimate& estimate) {
+Json breakdown_json(const Breakdown& breakdown) {
+  Json parts = Json::object();
+  for (const BreakdownPart& part : breakdown_parts()) {
+    parts[fmt::format("{}_s", part.key)] = (breakdown.*part.time).value();
+  }
+  return parts;
+}
+
+}  // namespace
+
+Json stages_value(const Estimate& estimate) {
   Json stages = Json::array();
   for (std::size_t i = 0; i < estimate.stages.size(); ++i) {
     const StageMemory& memory = estimate.stages[i].memory;
@@ -30,16 +40,6 @@ Json stages_json(const Estimate& estimate) {
   }
   return stages;
 }
-
-Json breakdown_json(const Breakdown& breakdown) {
-  Json parts = Json::object();
-  for (const BreakdownPart& part : breakdown_parts()) {
-    parts[fmt::format("{}_s", part.key)] = (breakdown.*part.time).value();
-  }
-  return parts;
-}
-
-}  // namespace
 
 Json estimate_value(const Scenario& scenario, const PreparedJob& job, const Plan& plan,
                     const Estimate& estimate) {
@@ -63,7 +63,7 @@ Json estimate_value(const Scenario& scenario, const PreparedJob& job, const Plan
           {"peak_memory_low_bytes", estimate.peak_memory_low.value()},
           {"peak_memory_high_bytes", estimate.peak_memory_high.value()},
           {"host_memory_bytes", estimate.host_memory.value()},
-          {"stages", stages_json(estimate)},
+          {"stages", stages_value(estimate)},
           {"breakdown", breakdown_json(estimate.breakdown)},
           {"cost_per_step_usd", number_or_null(estimate.cost_per_step)},
           {"energy_per_step_joule", number_or_null(estimate.energy_per_step)},

@@ -221,7 +221,7 @@ std::string groups_json(const Scenario& scenario, const std::vector<GroupedPlan>
                   {"search", search}});
 }
 
-std::string grouped_estimate_json(const Scenario& scenario, const UnlikeAnswer& answer) {
+Json grouped_estimate_value(const Scenario& scenario, const UnlikeAnswer& answer) {
   const Plan& plan = answer.candidate.plan;
   Estimate estimate = answer.candidate.estimate;
   estimate.breakdown = answer.best.breakdown;
@@ -237,7 +237,11 @@ std::string grouped_estimate_json(const Scenario& scenario, const UnlikeAnswer& 
   }
   json["plans"] = Json::array({entry_of(scenario, answer.best)});
   json["left_out"] = left_out_json(scenario);
-  return text_of(json);
+  return json;
+}
+
+std::string grouped_estimate_json(const Scenario& scenario, const UnlikeAnswer& answer) {
+  return text_of(grouped_estimate_value(scenario, answer));
 }
 
 }  // namespace trainyard

@@ -10,9 +10,16 @@
 
 namespace trainyard {
 
+struct UnlikeAnswer;  // scenarios/unlike_answer.h
+
 // The keys of `estimate --format json`, without tag and plan.
 Json estimate_value(const Scenario& scenario, const PreparedJob& job, const Plan& plan,
                     const Estimate& estimate);
+
+// The stages of it: layers and memory of each.
+Json stages_value(const Estimate& estimate);
+// The estimate of a plan for groups of unlike nodes, with tag (scenarios/write/groups.h).
+Json grouped_estimate_value(const Scenario& scenario, const UnlikeAnswer& answer);
 
 template <typename Q>
 Json number_or_null(const std::optional<Q>& quantity) {

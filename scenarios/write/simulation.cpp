@@ -1,6 +1,7 @@
 #include "scenarios/write/simulation.h"
 
 #include "scenarios/plan_value.h"
+#include "scenarios/write/groups.h"
 #include "scenarios/write/result_json.h"
 #include "simulator/reading/critical_path.h"
 
@@ -53,6 +54,27 @@ Json path_json(const StepSimulation& simulation) {
   return path;
 }
 
+// Adds what only a simulation knows.
+void add_played(Json& json, const Scenario& scenario, const Plan& plan,
+                const StepSimulation& simulation, Seconds wall_time) {
+  json["folded"] = simulation.step.folded();
+  if (!simulation.unfolded_because.empty()) {
+    json["unfolded_because"] = simulation.unfolded_because;
+  }
+  const auto& sequences = scenario.simulation.sequences;
+  if (sequences && sequences->dynamic) {
+    json["micro_batches"] = simulation.step.program->microbatches;
+    json["micro_batch_tokens"] = most_tokens(scenario.job.training, plan);
+  }
+  json["ranks"] = simulation.step.graph.ranks.size();
+  json["operations"] = simulation.operations;
+  json["events"] = simulation.timeline.events;
+  json["wall_time_s"] = wall_time.value();
+  add_stage_use(json["stages"], simulation);
+  json["critical_path"] = path_json(simulation);
+  json["links"] = links_json(simulation);
+}
+
 }  // namespace
 
 std::string simulation_json(const Scenario& scenario, const PreparedJob& job, const Plan& plan,
@@ -64,22 +86,18 @@ std::string simulation_json(const Scenario& scenario, const PreparedJob& job, co
                {"assumptions", scenario.assumptions}};
   json.update(estimate_value(scenario, job, plan, as_estimate(job, plan, simulation)));
   json["estimated_step_time_s"] = estimate(job, plan).step_time.value();
-  json["folded"] = simulation.step.folded();
-  if (!simulation.unfolded_because.empty()) {
-    json["unfolded_because"] = simulation.unfolded_because;
-  }
-  const auto& sequences = scenario.simulation.sequences;
-  if (sequences && sequences->dynamic) {
-    json["micro_batches"] = simulation.step.program->microbatches;
-    json["micro_batch_tokens"] = most_tokens(job.job.training, plan);
-  }
-  json["ranks"] = simulation.step.graph.ranks.size();
-  json["operations"] = simulation.operations;
-  json["events"] = simulation.timeline.events;
-  json["wall_time_s"] = wall_time.value();
-  add_stage_use(json["stages"], simulation);
-  json["critical_path"] = path_json(simulation);
-  json["links"] = links_json(simulation);
+  add_played(json, scenario, plan, simulation, wall_time);
+  return text_of(json);
+}
+
+std::string grouped_simulation_json(const Scenario& scenario, const UnlikeStep& step,
+                                    Seconds wall_time) {
+  Json json = grouped_estimate_value(scenario, step.answer);
+  json["trainyard"] = "simulation/1";
+  json["stages"] = stages_value(step.answer.candidate.estimate);
+  json["plans"][0]["boundary_s"] = nullptr;
+  json["estimated_step_time_s"] = step.estimated.value();
+  add_played(json, scenario, step.answer.best.plan, step.simulation, wall_time);
   return text_of(json);
 }
 

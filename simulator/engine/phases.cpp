@@ -103,7 +103,7 @@ bool PhasedCall::moves_alike(std::size_t phase, const PhasedCall& other,
          });
 }
 
-void PhasedCall::append_links(std::size_t phase, Fabric& fabric, GroupView group,
+void PhasedCall::append_links(std::size_t phase, Fabrics& fabric, GroupView group,
                               std::vector<LinkUse>& uses) const {
   const Bytes most = parts_[phase].bytes;
   const double all = most.value() > 0 ? most.value() : 1;
@@ -116,7 +116,7 @@ void PhasedCall::append_links(std::size_t phase, Fabric& fabric, GroupView group
   }
 }
 
-std::vector<CallPhase> phases_of(Fabric& fabric, GroupView group, const Call& call) {
+std::vector<CallPhase> phases_of(Fabrics& fabric, GroupView group, const Call& call) {
   const PhasedCall phased(fabric.links_of(group), call);
   std::vector<CallPhase> phases;
   for (std::size_t phase = 0; phase < phased.size(); ++phase) {

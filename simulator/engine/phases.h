@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "simulator/graph/task_graph.h"
-#include "simulator/network/fabric.h"
+#include "simulator/network/fabrics.h"
 #include "simulator/network/flow_network.h"
 
 namespace trainyard {
@@ -49,7 +49,7 @@ class PhasedCall {
   bool moves_alike(std::size_t phase, const PhasedCall& other, std::size_t other_phase) const;
   // Appends the links that a phase uses on one group; a link may occur more than once. Requires:
   // the group has these links.
-  void append_links(std::size_t phase, Fabric& fabric, GroupView group,
+  void append_links(std::size_t phase, Fabrics& fabric, GroupView group,
                     std::vector<LinkUse>& uses) const;
 
  private:
@@ -66,6 +66,6 @@ class PhasedCall {
 };
 
 // All phases of one group's call. Requires: as PhasedCall.
-std::vector<CallPhase> phases_of(Fabric& fabric, GroupView group, const Call& call);
+std::vector<CallPhase> phases_of(Fabrics& fabric, GroupView group, const Call& call);
 
 }  // namespace trainyard

@@ -54,7 +54,7 @@ bool same_uses(std::span<const LinkUse> a, std::span<const LinkUse> b) {
 
 class Parting {
  public:
-  Parting(Fabric& fabric, const TaskGraph& graph, const std::vector<std::int32_t>& rank_of)
+  Parting(Fabrics& fabric, const TaskGraph& graph, const std::vector<std::int32_t>& rank_of)
       : fabric_(fabric), graph_(graph) {
     for (const std::int32_t rank : rank_of) of_rank_.push_back(static_cast<std::uint64_t>(rank));
     for (const BytesPerSecond capacity : fabric.capacities()) {
@@ -297,7 +297,7 @@ class Parting {
     }
   }
 
-  Fabric& fabric_;
+  Fabrics& fabric_;
   const TaskGraph& graph_;
   std::map<std::tuple<std::int32_t, int, int>, PhasedCall> known_;  // by call and shape
   std::vector<PhaseUses> phases_;
@@ -313,7 +313,7 @@ class Parting {
 
 }  // namespace
 
-bool part_ranks(Fabric& fabric, TaskGraph& graph, std::vector<std::int32_t>& rank_of) {
+bool part_ranks(Fabrics& fabric, TaskGraph& graph, std::vector<std::int32_t>& rank_of) {
   constexpr std::size_t kWorth = 4;  // least devices a class on average
   Parting parting(fabric, graph, rank_of);
   if (!parting.part(rank_of.size() / kWorth)) return false;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "simulator/graph/task_graph.h"
-#include "simulator/network/fabric.h"
+#include "simulator/network/fabrics.h"
 
 namespace trainyard {
 
@@ -18,6 +18,6 @@ namespace trainyard {
 // task lists stay. `rank_of` maps each device to the rank that stands for it, and is updated.
 // Returns false and changes nothing if folding would not pay: more classes than a quarter of the
 // devices. Requires: a folded graph; no device is in two copies of the same group.
-bool part_ranks(Fabric& fabric, TaskGraph& graph, std::vector<std::int32_t>& rank_of);
+bool part_ranks(Fabrics& fabric, TaskGraph& graph, std::vector<std::int32_t>& rank_of);
 
 }  // namespace trainyard

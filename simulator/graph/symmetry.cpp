@@ -170,7 +170,7 @@ struct Pattern {
 
 class Folding {
  public:
-  Folding(const TaskGraph& graph, Fabric& fabric)
+  Folding(const TaskGraph& graph, Fabrics& fabric)
       : graph_(graph),
         fabric_(fabric),
         known_(graph.calls),
@@ -343,7 +343,7 @@ class Folding {
   }
 
   const TaskGraph& graph_;
-  Fabric& fabric_;
+  Fabrics& fabric_;
   KnownCalls known_;
   std::vector<Pattern> patterns_;
   std::map<std::pair<std::int32_t, std::int32_t>, std::vector<std::int32_t>> patterns_of_;
@@ -386,7 +386,7 @@ std::vector<std::pair<std::int32_t, std::int32_t>> calls_in_use(const TaskGraph&
   return {used.begin(), used.end()};
 }
 
-Expected<FoldedLinks> fold_links(const TaskGraph& graph, Fabric& fabric) {
+Expected<FoldedLinks> fold_links(const TaskGraph& graph, Fabrics& fabric) {
   return Folding(graph, fabric).fold();
 }
 

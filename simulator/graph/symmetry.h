@@ -31,6 +31,6 @@ struct FoldedLinks {
 std::vector<std::pair<std::int32_t, std::int32_t>> calls_in_use(const TaskGraph& graph);
 
 // Fails, naming two copies, where copies of a group do not behave alike. Requires: a folded graph.
-Expected<FoldedLinks> fold_links(const TaskGraph& graph, Fabric& fabric);
+Expected<FoldedLinks> fold_links(const TaskGraph& graph, Fabrics& fabric);
 
 }  // namespace trainyard

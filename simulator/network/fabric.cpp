@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <numeric>
 
 #include "model/cluster/lanes.h"
 #include "model/cluster/topology_graph.h"
@@ -293,16 +292,8 @@ GroupLinks Fabric::links_of(std::span<const std::int32_t> members) const {
   links.inside_latency = inside_latency_;
   links.across_latency = across_latency_;
   links.switched = switched_;
-  int common = 0;  // gcd of the lengths of the runs of members in one domain
-  int run = 0;
-  for (std::size_t i = 0; i < members.size(); ++i) {
-    ++run;
-    const bool last = i + 1 == members.size();
-    if (!last && domain_of(members[i + 1]) == domain_of(members[i])) continue;
-    common = std::gcd(common, run);
-    run = 0;
-  }
-  links.ranks_per_domain = std::max(1, common);
+  links.ranks_per_domain =
+      ranks_together(members, [&](std::int32_t member) { return domain_of(member); });
   links.domains = links.size / links.ranks_per_domain;
   return links;
 }
@@ -482,6 +473,24 @@ void Fabric::append_inside(std::span<const std::int32_t> block, std::uint32_t fr
     if (other != from) {
       add_inside(uses, from, other, round.overhead / static_cast<double>(block.size() - 1));
     }
+  }
+}
+
+void Fabric::append_leaving(int device, double overhead, std::vector<LinkUse>& uses) const {
+  const std::span<const Port> ports = ports_of(static_cast<std::uint32_t>(device));
+  const double share = overhead * across_overhead_ / static_cast<double>(ports.size());
+  for (const Port& port : ports) {
+    add_out(uses, port, share);
+    if (port.to_switch != kNoLink) add(uses, port.to_switch, share);
+  }
+}
+
+void Fabric::append_arriving(int device, double overhead, std::vector<LinkUse>& uses) const {
+  const std::span<const Port> ports = ports_of(static_cast<std::uint32_t>(device));
+  const double share = overhead * across_overhead_ / static_cast<double>(ports.size());
+  for (const Port& port : ports) {
+    if (port.to_switch != kNoLink) add(uses, port.to_switch ^ 1, share);
+    add_in(uses, port, share);
   }
 }
 

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -33,6 +34,21 @@ void degrade(TopologyGraph& graph, const DegradedLinks& links);
 std::shared_ptr<const TopologyGraph> degraded_topology(const PreparedJob& job,
                                                        std::span<const DegradedLinks> links);
 
+// The most ranks that divide every run of members in one domain.
+template <typename DomainOf>
+int ranks_together(std::span<const std::int32_t> members, const DomainOf& domain_of) {
+  int common = 0;  // gcd of the lengths of the runs
+  int run = 0;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    ++run;
+    const bool last = i + 1 == members.size();
+    if (!last && domain_of(members[i + 1]) == domain_of(members[i])) continue;
+    common = std::gcd(common, run);
+    run = 0;
+  }
+  return common > 0 ? common : 1;
+}
+
 // Which links a fabric lists for a transfer: only those that traffic can fill, or all.
 enum class FabricLinks { that_can_be_full, all };
 
@@ -45,6 +61,7 @@ class Fabric {
   // Of every link: 2e leads from the source to the target of the graph's e-th edge, 2e + 1 back.
   std::span<const BytesPerSecond> capacities() const { return capacities_; }
   int devices() const { return static_cast<int>(domain_.size()); }
+  int domains() const { return static_cast<int>(domains_.size()); }
   int domain_of(int device) const { return domain_[static_cast<std::size_t>(device)]; }
   int place_of(int device) const {  // the device's number in its domain
     return place_[static_cast<std::size_t>(device)];
@@ -62,6 +79,12 @@ class Fabric {
   // links_of(members).
   void append_way(std::span<const std::int32_t> members, int ranks_per_domain,
                   const TransferRound& round, const Transfer& transfer, std::vector<LinkUse>& uses);
+
+  // Appends the links from a device to the switches behind its NICs, or those back, for bytes that
+  // the device sends to another fabric or receives from it.
+  void append_leaving(int device, double overhead, std::vector<LinkUse>& uses) const;
+  void append_arriving(int device, double overhead, std::vector<LinkUse>& uses) const;
+  bool has_way_out(int device) const { return !ports_of(static_cast<std::uint32_t>(device)).empty(); }
 
   // Given the links `known` that transfers between `members` use, appends those that the same
   // transfers between `other` use. Returns false if that needs the routes: it works where the two

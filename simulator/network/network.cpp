@@ -15,7 +15,7 @@ GroupView devices_of(const TaskGraph& graph, std::int32_t group) {
   return graph.folded() ? graph.copies[index][0] : GroupView(graph.groups[index]);
 }
 
-Expected<void> check_calls(const TaskGraph& graph, const Fabric& fabric) {
+Expected<void> check_calls(const TaskGraph& graph, const Fabrics& fabric) {
   if (graph.ranks.size() > static_cast<std::size_t>(fabric.devices())) {
     return failure("topology", fmt::format("found {} ranks, allowed up to {}, its devices",
                                            graph.ranks.size(), fabric.devices()));
@@ -37,7 +37,7 @@ Expected<void> check_calls(const TaskGraph& graph, const Fabric& fabric) {
 
 }  // namespace
 
-Expected<std::unique_ptr<Network>> Network::make(const TaskGraph& graph, Fabric fabric,
+Expected<std::unique_ptr<Network>> Network::make(const TaskGraph& graph, Fabrics fabric,
                                                  NetworkGrain grain, Events& events) {
   if (auto checked = check_calls(graph, fabric); !checked) return tl::unexpected(checked.error());
   std::optional<FoldedLinks> folded;
@@ -53,7 +53,7 @@ Expected<std::unique_ptr<Network>> Network::make(const TaskGraph& graph, Fabric 
       new Network(graph, std::move(fabric), grain, std::move(folded), events));
 }
 
-Network::Network(const TaskGraph& graph, Fabric fabric, NetworkGrain grain,
+Network::Network(const TaskGraph& graph, Fabrics fabric, NetworkGrain grain,
                  std::optional<FoldedLinks> folded, Events& events)
     : graph_(graph),
       fabric_(std::move(fabric)),

@@ -16,7 +16,7 @@
 #include "simulator/engine/event.h"
 #include "simulator/graph/symmetry.h"
 #include "simulator/graph/task_graph.h"
-#include "simulator/network/fabric.h"
+#include "simulator/network/fabrics.h"
 #include "simulator/network/flow_network.h"
 #include "simulator/timeline.h"
 
@@ -29,7 +29,7 @@ class Network {
   // Fails where a group can run neither algorithm of a call, and where the copies of a folded group
   // are not alike. Requires: `graph` and `events` outlive the network; ranks are devices of the
   // fabric.
-  static Expected<std::unique_ptr<Network>> make(const TaskGraph& graph, Fabric fabric,
+  static Expected<std::unique_ptr<Network>> make(const TaskGraph& graph, Fabrics fabric,
                                                  NetworkGrain grain, Events& events);
 
   // A call of a group begins now, with `load` times its bytes; handle() returns its `token`.
@@ -43,7 +43,7 @@ class Network {
   std::vector<LinkTraffic> traffic() const;
 
  private:
-  Network(const TaskGraph& graph, Fabric fabric, NetworkGrain grain,
+  Network(const TaskGraph& graph, Fabrics fabric, NetworkGrain grain,
           std::optional<FoldedLinks> folded, Events& events);
 
   struct Flow {
@@ -97,7 +97,7 @@ class Network {
   void member_done(std::uint32_t id, std::int32_t member, std::vector<std::uint32_t>& ended);
 
   const TaskGraph& graph_;
-  Fabric fabric_;
+  Fabrics fabric_;
   NetworkGrain grain_;
   std::optional<FoldedLinks> folded_;
   Events& events_;

@@ -159,7 +159,7 @@ class CallMaker {
 
   // Adds the call of an operation between ranks and returns its index. `in_layer`: the operation is
   // in a layer of the network.
-  int add(StepCalls& out, const Operation& operation, bool in_layer, bool paired = false) const {
+  int add(CallList& out, const Operation& operation, bool in_layer, bool paired = false) const {
     const GroupLinks links = links_of(operation);
     Call call{.operation = *collective_of(operation.kind), .message = operation.message};
     const Bytes whole = one_message_.message_of(operation);
@@ -242,6 +242,19 @@ class CallMaker {
   double in_pairs_ = 1;
 };
 
+// Whether ranks of several stages take part in a collective.
+bool joins_stages(const Operation& operation) {
+  switch (operation.group) {
+    case Group::tied_embedding:
+    case Group::mirror:
+    case Group::model:
+    case Group::all:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 std::vector<bool> called_by_layers(const Program& program) {
@@ -256,23 +269,82 @@ std::vector<bool> called_by_layers(const Program& program) {
   return called;
 }
 
-StepCalls step_calls(const PreparedJob& job, const Plan& plan, const Program& program,
-                     const RankLayout& layout) {
-  const CallMaker maker(job, plan, program, layout);
-  const std::vector<bool> of_layers = called_by_layers(program);
-  StepCalls out;
-  for (std::size_t block = 0; block < program.blocks.size(); ++block) {
-    const bool in_layer = of_layers[block];
-    out.of.emplace_back();
-    out.of_pairs.emplace_back();
-    for (const Operation& operation : program.blocks[block].operations) {
-      const int alone = maker.communicates(operation) ? maker.add(out, operation, in_layer) : -1;
-      const bool hidden = alone >= 0 && maker.is_hidden_in_pairs(operation);
-      out.of.back().push_back(alone);
-      out.of_pairs.back().push_back(hidden ? maker.add(out, operation, in_layer, true) : alone);
+StepCalls::StepCalls(const StepSite& site, const Plan& plan, const Program& program,
+                     const RankLayout& layout)
+    : site_(site), crossing_(site.groups.size()) {
+  for (std::size_t group = 0; group < site.groups.size(); ++group) {
+    add_group(group, plan, program, layout);
+    for (std::size_t other = 0; other < site.groups.size(); ++other) {
+      crossing_[group].push_back(
+          other == group ? Sends() : sends_over(site.boundary_of(group, other), program));
     }
   }
-  return out;
+}
+
+void StepCalls::add_group(std::size_t group, const Plan& plan, const Program& program,
+                          const RankLayout& layout) {
+  const PreparedJob& job = *site_.groups[group].priced;
+  const CallMaker maker(job, plan, program, layout);
+  const std::vector<bool> of_layers = called_by_layers(program);
+  const std::size_t first = all_.calls.size();
+  CallTable table;
+  for (std::size_t block = 0; block < program.blocks.size(); ++block) {
+    const bool in_layer = of_layers[block];
+    table.alone.emplace_back();
+    table.in_pairs.emplace_back();
+    for (std::size_t at = 0; at < program.blocks[block].operations.size(); ++at) {
+      const Operation& operation = program.blocks[block].operations[at];
+      if (group > 0 && joins_stages(operation)) {
+        table.alone.back().push_back(of_group_.front().alone[block][at]);
+        table.in_pairs.back().push_back(of_group_.front().in_pairs[block][at]);
+        continue;
+      }
+      const int alone = maker.communicates(operation) ? maker.add(all_, operation, in_layer) : -1;
+      const bool hidden = alone >= 0 && maker.is_hidden_in_pairs(operation);
+      table.alone.back().push_back(alone);
+      table.in_pairs.back().push_back(hidden ? maker.add(all_, operation, in_layer, true) : alone);
+    }
+  }
+  of_group_.push_back(std::move(table));
+  const double slowdown = job.job.training.stack.overlap_slowdown;
+  if (slowdown == site_.overlap_slowdown()) return;
+  for (std::size_t call = first; call < all_.calls.size(); ++call) {
+    all_.calls[call].contention *= slowdown / site_.overlap_slowdown();
+  }
+}
+
+StepCalls::Sends StepCalls::sends_over(const Boundary& boundary, const Program& program) {
+  const GroupLinks links = links_over(boundary);
+  Sends sends;
+  for (const Block& block : program.blocks) {
+    sends.emplace_back();
+    for (const Operation& operation : block.operations) {
+      sends.back().push_back(-1);
+      if (operation.kind != OperationKind::send || operation.message <= Bytes(0)) continue;
+      const Call call{
+          .operation = CollectiveOperation::send,
+          .algorithm = find_collective_algorithm(CollectiveOperation::send, "direct"),
+          .message = operation.message};
+      const Seconds time = call.algorithm->time(links, call.message);
+      sends.back().back() = static_cast<int>(all_.calls.size());
+      all_.calls.push_back(call);
+      all_.alone.push_back(time);
+      all_.loads.push_back(load_of_a_member(call, links, time, 1));
+    }
+  }
+  return sends;
+}
+
+int StepCalls::of(int stage, const IssuedOperation& issued) const {
+  const auto block = static_cast<std::size_t>(issued.call->block);
+  const auto at = static_cast<std::size_t>(issued.operation - issued.block->operations.data());
+  const std::size_t group = site_.group_of(stage);
+  if (issued.operation->kind == OperationKind::send) {
+    const std::size_t other = site_.group_of(issued.call->peer);
+    if (other != group) return crossing_[group][other][block][at];
+  }
+  const CallTable& table = of_group_[group];
+  return (issued.step->paired ? table.in_pairs : table.alone)[block][at];
 }
 
 }  // namespace trainyard

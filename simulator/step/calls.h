@@ -12,23 +12,50 @@
 #include "model/plan/plan.h"
 #include "model/program/program.h"
 #include "model/program/rank_layout.h"
+#include "model/program/view.h"
 #include "simulator/step/graph.h"
+#include "simulator/step/site.h"
 
 namespace trainyard {
-
-struct StepCalls {
-  std::vector<Call> calls;
-  std::vector<Seconds> alone;  // of each call: exposed time without other traffic
-  std::vector<CallLoad> loads;
-  std::vector<std::vector<int>> of;  // [block][operation] → call; −1: it does not communicate
-  // The same for passes that run side by side with another one.
-  std::vector<std::vector<int>> of_pairs;
-};
 
 // For each block, whether a layer of the network calls it.
 std::vector<bool> called_by_layers(const Program& program);
 
-StepCalls step_calls(const PreparedJob& job, const Plan& plan, const Program& program,
-                     const RankLayout& layout);
+// [block][operation] → call; −1: the operation does not communicate.
+struct CallTable {
+  std::vector<std::vector<int>> alone;
+  std::vector<std::vector<int>> in_pairs;  // for passes that run side by side with another one
+};
+
+struct CallList {
+  std::vector<Call> calls;
+  std::vector<Seconds> alone;  // of each call: exposed time without other traffic
+  std::vector<CallLoad> loads;
+};
+
+// Stages on unlike nodes have calls of their own, except collectives between stages: those are
+// priced as in the first group, because all members must make the same call.
+class StepCalls {
+ public:
+  // Requires: the site outlives the calls.
+  StepCalls(const StepSite& site, const Plan& plan, const Program& program,
+            const RankLayout& layout);
+
+  const CallList& all() const { return all_; }
+  // The call that an operation makes on a stage; −1: it does not communicate.
+  int of(int stage, const IssuedOperation& issued) const;
+
+ private:
+  using Sends = std::vector<std::vector<int>>;  // [block][operation]; −1: it is no send
+
+  void add_group(std::size_t group, const Plan& plan, const Program& program,
+                 const RankLayout& layout);
+  Sends sends_over(const Boundary& boundary, const Program& program);
+
+  const StepSite& site_;
+  CallList all_;
+  std::vector<CallTable> of_group_;
+  std::vector<std::vector<Sends>> crossing_;  // [from group][to group]
+};
 
 }  // namespace trainyard

@@ -147,33 +147,45 @@ void set_loads(StepLoads loads, StepGraph& step) {
   step.graph.loads = std::move(loads.rows);
 }
 
+// Makes the list of every stage; returns their channels.
+std::vector<std::vector<StepChannel>> add_lists(const StepSite& site, const Plan& plan,
+                                                const StepCalls& calls, const StepLoads& loads,
+                                                StepGraph& step) {
+  std::vector<std::vector<StepChannel>> channels;
+  int stage = 0;
+  for (const StageGroup& group : site.groups) {
+    const StepTimes times(*group.priced, plan, *step.program);
+    step.kernel_stretch = times.kernel_stretch();
+    for (const int end = stage + group.stages; stage < end; ++stage) {
+      StepList list = step_list(*step.program, stage, times, calls, loads);
+      step.graph.lists.push_back(std::move(list.list));
+      step.tasks.push_back(std::move(list.tasks));
+      channels.push_back(std::move(list.channels));
+    }
+  }
+  return channels;
+}
+
 }  // namespace
 
-Expected<StepGraph> step_graph(const PreparedJob& job, const Plan& plan, bool folded,
+Expected<StepGraph> step_graph(const StepSite& site, const Plan& plan, bool folded,
                                const StepConditions& conditions) {
-  const RankLayout layout(plan, job.job.model.kv_heads);
-  auto loads = step_loads(job, plan, layout, conditions);
+  const Job& job = site.any().job;
+  const RankLayout layout(plan, job.model.kv_heads);
+  auto loads = step_loads(site.any(), plan, layout, conditions);
   if (!loads) return tl::unexpected(loads.error());
   if (folded && !loads->unlike_because.empty()) return failure("fold", loads->unlike_because);
   Plan dealt = plan;
   dealt.microbatches = loads->microbatches;
-  auto program = lower(job.job.model, job.job.training, dealt);
+  auto program = lower(job.model, job.training, dealt);
   if (!program) return tl::unexpected(program.error());
   StepGraph step;
   step.program = std::make_unique<const Program>(*std::move(program));
-  const StepTimes times(job, dealt, *step.program);
-  StepCalls calls = step_calls(job, dealt, *step.program, layout);
-  std::vector<std::vector<StepChannel>> channels;
-  for (int stage = 0; stage < plan.pipeline_parallel; ++stage) {
-    StepList list = step_list(*step.program, stage, times, calls, *loads);
-    step.graph.lists.push_back(std::move(list.list));
-    step.tasks.push_back(std::move(list.tasks));
-    channels.push_back(std::move(list.channels));
-  }
-  step.graph.calls = std::move(calls.calls);
-  step.alone = std::move(calls.alone);
-  step.loads = std::move(calls.loads);
-  step.kernel_stretch = times.kernel_stretch();
+  const StepCalls calls(site, dealt, *step.program, layout);
+  const auto channels = add_lists(site, dealt, calls, *loads, step);
+  step.graph.calls = calls.all().calls;
+  step.alone = calls.all().alone;
+  step.loads = calls.all().loads;
   Grouping grouping(layout, channels, plan.devices());
   if (folded) {
     grouping.folded(step.graph);

@@ -20,6 +20,7 @@
 #include "model/program/view.h"
 #include "simulator/graph/task_graph.h"
 #include "simulator/step/conditions.h"
+#include "simulator/step/site.h"
 
 namespace trainyard {
 
@@ -66,8 +67,12 @@ struct StepGraph {
 // make_plan for the same job, with recompute `auto` decided; check() of the conditions. Fails where
 // the plan cannot be lowered or its passes deadlock, and with an error at "fold" where ranks of a
 // stage have different work.
-Expected<StepGraph> step_graph(const PreparedJob& job, const Plan& plan, bool folded,
+Expected<StepGraph> step_graph(const StepSite& site, const Plan& plan, bool folded,
                                const StepConditions& conditions = {});
+inline Expected<StepGraph> step_graph(const PreparedJob& job, const Plan& plan, bool folded,
+                                      const StepConditions& conditions = {}) {
+  return step_graph(site_of(job, plan), plan, folded, conditions);
+}
 
 // For example "linear (qkv projection) of layer 3, micro-batch 1, forward" or "launch of layer 3,
 // …".

@@ -45,7 +45,7 @@ CallsMade calls_made(const TaskGraph& graph) {
   return sums;
 }
 
-void add_call(Fabric& fabric, GroupView members, const Call& call, double times,
+void add_call(Fabrics& fabric, GroupView members, const Call& call, double times,
               std::vector<LinkTraffic>& links) {
   for (const CallPhase& phase : phases_of(fabric, members, call)) {
     for (const LinkUse& use : phase.links) {
@@ -60,8 +60,9 @@ Expected<std::vector<LinkTraffic>> link_traffic(const PreparedJob& job,
                                                 const StepConditions& conditions,
                                                 const StepGraph& step,
                                                 const std::atomic<bool>* interrupted) {
-  auto fabric =
-      Fabric::make(job.job.cluster, *degraded_topology(job, conditions.links), FabricLinks::all);
+  const auto topology = degraded_topology(job, conditions.links);
+  const FabricGroup nodes{&job.job.cluster, topology.get()};
+  auto fabric = Fabrics::make({&nodes, 1}, {}, FabricLinks::all);
   if (!fabric) return tl::unexpected(fabric.error());
   std::vector<LinkTraffic> links;
   for (const BytesPerSecond capacity : fabric->capacities()) {

@@ -259,8 +259,7 @@ class ListBuilder {
     const Operation& operation = *issued.operation;
     const int block = issued.call->block;
     const auto at = static_cast<std::size_t>(&operation - issued.block->operations.data());
-    const auto& calls = issued.step->paired ? calls_.of_pairs : calls_.of;
-    const int call = calls[static_cast<std::size_t>(block)][at];
+    const int call = calls_.of(number_, issued);
     Task task{.stream = stream_of(operation, times_.sends_beside()),
               .load = loads_.of(program_, issued)};
     if (operation.kind == OperationKind::receive) {

@@ -179,8 +179,8 @@ TEST_F(Scenarios, MayHaveTwoGroupsOfUnlikeNodes) {
   const auto named =
       with_groups(R"(, "boundary_bandwidth": "5 GB/s", "boundary_latency": "20 us")");
   ASSERT_TRUE(named.has_value()) << named.error().message;
-  EXPECT_EQ(named->unlike->boundary, BytesPerSecond(5e9));
-  EXPECT_EQ(named->unlike->boundary_latency, Seconds(20e-6));
+  EXPECT_EQ(named->unlike->boundary.bandwidth, BytesPerSecond(5e9));
+  EXPECT_EQ(named->unlike->boundary.latency, Seconds(20e-6));
 }
 
 // 3 · 8 devices; the V100 node's NICs are the narrowest (4 of 100 Gbit/s for 8 devices, 85 %).

@@ -105,7 +105,7 @@ TEST(UnlikeAnswer, OfOneGroupAloneIsThatCluster) {
   const Scenario scenario =
       with_groups("dgx-a100-80gb", "dgx-h100-80gb", R"(, "price": "3.6 USD/h")");
   GroupedJob job = grouped_job(scenario);
-  job.cluster.boundary = BytesPerSecond(1e3);  // nothing crosses it in useful time
+  job.cluster.boundary.bandwidth = BytesPerSecond(1e3);  // nothing crosses it in useful time
   const auto answer = answer_of_groups(job, scenario, group_options(scenario));
   ASSERT_TRUE(answer.has_value());
   ASSERT_EQ(answer->best.use, GroupUse::alone);

@@ -27,14 +27,14 @@ TEST(UnlikeGroups, OfLikeNodesAreOneCluster) {
     request.overlap.pipeline = overlapped;
     const Plan plan = make_plan(request, groups.model, job.job.cluster, groups.training).value();
     const Estimate whole = estimate(job, plan);
-    groups.cluster.boundary = BytesPerSecond(1e15);  // no slower than inside
+    groups.cluster.boundary.bandwidth = BytesPerSecond(1e15);  // no slower than inside
     const GroupedPlan found = price_pipeline(groups, request, {0, 1});
     EXPECT_NEAR(found.step_time / whole.step_time, 1, 1e-9);
     EXPECT_EQ(found.shares[0].stages, 2);
     EXPECT_EQ(found.shares[0].layers, 6);
     EXPECT_EQ(std::max(found.shares[0].peak_memory, found.shares[1].peak_memory),
               whole.peak_memory);
-    groups.cluster.boundary = BytesPerSecond(1e8);
+    groups.cluster.boundary.bandwidth = BytesPerSecond(1e8);
     EXPECT_GT(price_pipeline(groups, request, {0, 1}).step_time, found.step_time);
   }
 }
@@ -75,11 +75,11 @@ TEST(UnlikeGroups, DealLayersAsTheBestOfAllSplits) {
 TEST(UnlikeGroups, WaitForOverlappedSendsThereAndBack) {
   GroupedJob groups = two_groups(1);
   groups.training.stack.overlap_slowdown = 0;
-  groups.cluster.boundary_latency = Seconds(0);
+  groups.cluster.boundary.latency = Seconds(0);
   PlanRequest request{.tensor_parallel = 4, .pipeline_parallel = 2, .schedule = "1f1b"};
   request.overlap.pipeline = true;
   const auto step_at = [&](double bandwidth) {
-    groups.cluster.boundary = BytesPerSecond(bandwidth);
+    groups.cluster.boundary.bandwidth = BytesPerSecond(bandwidth);
     return price_pipeline(groups, request, {0, 1}).step_time;
   };
   const double m = 96;
@@ -96,11 +96,11 @@ TEST(UnlikeGroups, WaitForOverlappedSendsThereAndBack) {
 // the gradients after it. Both stages are equally slow, and m micro-batches pass the slower one.
 TEST(UnlikeGroups, PayEverySendThatIsNotOverlappedOnce) {
   GroupedJob groups = two_groups(1);
-  groups.cluster.boundary_latency = Seconds(0);
+  groups.cluster.boundary.latency = Seconds(0);
   PlanRequest request{.tensor_parallel = 4, .pipeline_parallel = 2, .schedule = "1f1b"};
   request.overlap.pipeline = false;
   const auto step_at = [&](double bandwidth) {
-    groups.cluster.boundary = BytesPerSecond(bandwidth);
+    groups.cluster.boundary.bandwidth = BytesPerSecond(bandwidth);
     return price_pipeline(groups, request, {0, 1}).step_time;
   };
   request.overlap.pipeline = true;
@@ -123,7 +123,7 @@ TEST(UnlikeGroups, OfThreeLikeNodesAreOneCluster) {
     request.overlap.pipeline = overlapped;
     const Plan plan = make_plan(request, groups.model, job.job.cluster, groups.training).value();
     const Estimate whole = estimate(job, plan);
-    groups.cluster.boundary = BytesPerSecond(1e15);  // no slower than inside
+    groups.cluster.boundary.bandwidth = BytesPerSecond(1e15);  // no slower than inside
     const GroupedPlan found = price_pipeline(groups, request, {2, 0, 1});
     EXPECT_NEAR(found.step_time / whole.step_time, 1, 1e-9);
     for (const GroupShare& share : found.shares) {

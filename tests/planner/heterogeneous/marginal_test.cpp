@@ -111,7 +111,7 @@ TEST(UnlikeMarginal, KnowsTheBoundaryWhereItIsNamed) {
     });
   };
   EXPECT_FALSE(has_boundary());
-  job.cluster.boundary = BytesPerSecond(1e9);
+  job.cluster.boundary.bandwidth = BytesPerSecond(1e9);
   EXPECT_TRUE(has_boundary());
 }
 
@@ -148,7 +148,7 @@ Seconds step_of_all(const GroupedJob& groups, const Plan& plan) {
 TEST(UnlikeBaseline, IsThePlanOfOneClusterAtThePaceOfTheSlowest) {
   for (const std::vector<double>& slowness : {std::vector<double>{1, 1}, {1, 2}, {3, 1, 1.5}}) {
     GroupedJob groups = groups_of(slowness);
-    groups.cluster.boundary = BytesPerSecond(1e15);  // no slower than inside
+    groups.cluster.boundary.bandwidth = BytesPerSecond(1e15);  // no slower than inside
     const auto slowest = static_cast<std::size_t>(
         std::max_element(slowness.begin(), slowness.end()) - slowness.begin());
     const PreparedJob job = one_cluster(groups, slowest);

@@ -24,7 +24,7 @@ Candidate best_of_one_cluster(const GroupedJob& groups, std::size_t group) {
 
 TEST(UnlikeTogether, OfLikeNodesAreOneCluster) {
   GroupedJob groups = groups_of({1, 1});
-  groups.cluster.boundary = BytesPerSecond(1e15);  // no slower than inside
+  groups.cluster.boundary.bandwidth = BytesPerSecond(1e15);  // no slower than inside
   const GroupedPlans found = plan_groups(groups);
   ASSERT_TRUE(found.together);
   EXPECT_EQ(found.together->step_time, best_of_one_cluster(groups, 0).estimate.step_time);
@@ -36,7 +36,7 @@ TEST(UnlikeTogether, TakeAsLongAsTheSlowestAlone) {
   for (const std::vector<double>& slowness :
        {std::vector<double>{1, 1.1}, std::vector<double>{3, 1}, std::vector<double>{1, 1.2, 1.1}}) {
     GroupedJob groups = groups_of(slowness);
-    groups.cluster.boundary = BytesPerSecond(1e15);
+    groups.cluster.boundary.bandwidth = BytesPerSecond(1e15);
     const auto slowest = static_cast<std::size_t>(
         std::max_element(slowness.begin(), slowness.end()) - slowness.begin());
     const GroupedPlans found = plan_groups(groups);
@@ -84,9 +84,9 @@ TEST(UnlikeTogether, MustFitTheLeastMemory) {
 
 TEST(UnlikeTogether, MeetOverTheNarrowestNetwork) {
   GroupedJob groups = groups_of({1, 1});
-  groups.cluster.boundary = nics_of_a_device(groups.cluster.groups[0]) / 4;
+  groups.cluster.boundary.bandwidth = nics_of_a_device(groups.cluster.groups[0]) / 4;
   GroupedJob narrow = groups;
-  narrow.cluster.boundary.reset();
+  narrow.cluster.boundary.bandwidth.reset();
   for (Cluster& group : narrow.cluster.groups) group.inter.bandwidth = group.inter.bandwidth / 4;
   const GroupedPlans found = plan_groups(groups);
   ASSERT_TRUE(found.together);
