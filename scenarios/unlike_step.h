@@ -14,8 +14,8 @@ struct UnlikeStep {
   Seconds estimated;  // step time of the same plan by the estimate
 };
 
-// Requires: `answer` comes from answer_of_groups for the same job and settings. Fails where its plan
-// is no pipeline, and as simulate() of simulator/step.h does.
+// Requires: `answer` comes from answer_of_groups for the same job and settings. Fails where its
+// plan is no pipeline, and as simulate() of simulator/step.h does.
 Expected<UnlikeStep> simulate_groups(const GroupedJob& job, const Scenario& settings,
                                      UnlikeAnswer answer, const StepOptions& options);
 

@@ -47,14 +47,14 @@ Expected<Played> play(const StepSite& site, const Plan& plan, const StepOptions&
                       const SiteTopology& topology, bool folded) {
   auto step = step_graph(site, plan, folded, options.conditions);
   if (!step) return tl::unexpected(step.error());
-  const Conditions conditions{.network = NetworkModel(topology.groups(), topology.boundary(),
-                                                      options.grain),
-                              .speeds = speeds_of(options.conditions, site.any().job.cluster),
-                              .jitter = options.conditions.jitter,
-                              .seed = static_cast<std::uint64_t>(options.conditions.seed),
-                              .overlap_slowdown = site.overlap_slowdown(),
-                              .interrupted = options.interrupted,
-                              .progress = options.progress};
+  const Conditions conditions{
+      .network = NetworkModel(topology.groups(), topology.boundary(), options.grain),
+      .speeds = speeds_of(options.conditions, site.any().job.cluster),
+      .jitter = options.conditions.jitter,
+      .seed = static_cast<std::uint64_t>(options.conditions.seed),
+      .overlap_slowdown = site.overlap_slowdown(),
+      .interrupted = options.interrupted,
+      .progress = options.progress};
   auto timeline = simulate(step->graph, conditions);
   if (folded && !timeline && timeline.error().where == "fold" &&
       part_stages(site, plan, topology, *step)) {

@@ -68,8 +68,8 @@ Expected<StepSimulation> simulate(const PreparedJob& job, const Plan& plan,
 Expected<StepSimulation> simulate(const UnlikePipeline& pipeline, const Plan& plan,
                                   const StepOptions& options = {});
 
-// What each stage's device holds at its peak by the program's buffers; `estimated`: the stages as an
-// estimate has them.
+// What each stage's device holds at its peak by the program's buffers; `estimated`: the stages as
+// an estimate has them.
 std::vector<MemoryByKind> simulated_memory(const StepSimulation& simulation, const Stack& stack,
                                            const std::vector<StageEstimate>& estimated);
 

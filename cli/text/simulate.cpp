@@ -107,8 +107,8 @@ std::string disturbed_line(const StepConditions& conditions) {
   return wrap("What kernels lose on slow devices and to jitter stands among the other times.");
 }
 
-// The step by parts, the critical path, stages and links, and the memory of the fullest stage, whose
-// device has `memory`.
+// The step by parts, the critical path, stages and links, and the memory of the fullest stage,
+// whose device has `memory`.
 std::string tables(const StepSimulation& simulation, const Estimate& estimate, Bytes memory,
                    const Style& style) {
   return breakdown_table(estimate, style) + "\n" + path_table(simulation, style) + "\n" +

@@ -1,167 +1,20 @@
 #include "model/cost/estimate.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "model/bisection.h"
 #include "model/cost/chunk_passes.h"
-#include "model/cost/exposure.h"
 #include "model/cost/interval.h"
-#include "model/cost/memory/offload.h"
 #include "model/cost/memory/repeated_layers.h"
 #include "model/cost/messages/pipeline_sends.h"
 #include "model/cost/messages/traffic.h"
 #include "model/cost/money.h"
-#include "model/cost/sharding/data_parallel.h"
 #include "model/cost/slack.h"
+#include "model/cost/slowest_rank.h"
+#include "model/cost/stage_price.h"
 
 namespace trainyard {
 namespace {
-
-// What all stages of a plan share, priced once.
-struct SharedCosts {
-  const PlanLinks& links;
-  StageCosts layers;
-  ExchangeUse use;
-  PipelineSends sends;
-  PricedMessages prices;  // of `links`
-  bool stages_lie_alike;
-};
-
-SharedCosts shared_costs(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
-                         const KernelTimeTable* table) {
-  const TensorTraffic tensor = tensor_traffic(job, plan, links);
-  SharedCosts shared{
-      links,
-      stage_costs(job, plan, links, tensor, table),
-      plan.overlap.data_parallel ? exchange_use(job, plan, links, tensor) : ExchangeUse{},
-      pipeline_sends(job, plan, links),
-      PricedMessages(links),
-      stages_lie_alike(job, plan)};
-  add_second_gathers(plan, shared.layers);
-  return shared;
-}
-
-void add_pass(const PassCost& pass, double times, Breakdown& parts) {
-  parts.compute += pass.compute * times;
-  parts.recompute += pass.recompute * times;
-  parts.tensor_parallel += pass.tensor_parallel * times;
-  parts.context_parallel += pass.context_parallel * times;
-  parts.expert_parallel += pass.expert_parallel * times;
-  parts.launch += pass.launch * times;
-}
-
-void add_exchanges(const PassCost& pass, double times, ExchangeTimes& exchanges) {
-  exchanges.tensor += pass.tensor_parallel * times;
-  exchanges.context += pass.context_parallel * times;
-  exchanges.expert += pass.expert_parallel * times;
-  exchanges.ring_hidden += pass.ring_hidden * times;
-  exchanges.ring_spare += pass.ring_spare * times;
-}
-
-// Adds all layers of the stage, recomputation included. Returns the passes of one layer of each
-// kind.
-LayerPasses add_layers(const StageCosts& costs, const StageParameters& held,
-                       const RepeatedOnStage& repeated, double share, StageEstimate& stage,
-                       StageWork& work) {
-  LayerPasses each;
-  for (std::size_t kind = 0; kind < held.kinds.size(); ++kind) {
-    const double count = held.kinds[kind] * share;
-    if (held.kinds[kind] == 0) continue;
-    const LayerCost& layer = costs.layers[kind];
-    const double full = repeated.full[kind];
-    PassCost input_gradient = layer.input_gradient;
-    input_gradient.add(layer.full_recompute, full)
-        .add(layer.selective_recompute, repeated.selective);
-    add_pass(layer.forward, count, stage.exposed);
-    add_pass(input_gradient, count, stage.exposed);
-    add_pass(layer.weight_gradient, count, stage.exposed);
-    PassTimes& passes = each[kind];
-    passes = {layer.forward.total(), input_gradient.total(), layer.weight_gradient.total()};
-    stage.passes.add(passes, count);
-    work.before_experts[kind] = layer.before_experts;
-    work.before_experts_backward[kind] = layer.before_experts_backward;
-    add_exchanges(layer.forward, count, work.forward);
-    add_exchanges(layer.input_gradient, count, work.backward);
-    add_exchanges(layer.weight_gradient, count, work.weight);
-    add_exchanges(layer.forward, count * full, work.backward);
-  }
-  work.repeated = repeated.full;
-  work.layers = stage.passes;
-  work.each = each;
-  return each;
-}
-
-// Adds the embedding or the output head, whose kernels the breakdown reports apart from the
-// layers'.
-void add_end(const LayerCost& end, double share, StageEstimate& stage) {
-  const PassCost& f = end.forward;
-  const PassCost& b = end.input_gradient;
-  const PassCost& w = end.weight_gradient;
-  stage.exposed.embedding_head += share * (f.compute + b.compute + w.compute);
-  stage.exposed.tensor_parallel +=
-      share * (f.tensor_parallel + b.tensor_parallel + w.tensor_parallel);
-  stage.exposed.launch += share * (f.launch + b.launch);
-  stage.passes.add(end.passes(), share);
-}
-
-DataParallelCost data_parallel_cost(const PreparedJob& job, const Plan& plan, SharedCosts& shared,
-                                    const StageParameters& held, const StageWork& work) {
-  if (shared.stages_lie_alike) {
-    return data_parallel_cost(job, plan, shared.links, held, work, shared.prices);
-  }
-  return data_parallel_cost(job, plan, stage_links(job, plan, shared.links, work.stage), held,
-                            work);
-}
-
-// Communication of parameters in every micro-batch that compute waits for.
-PassTimes blocking_traffic(const PreparedJob& job, const Plan& plan, SharedCosts& shared,
-                           const StageParameters& held, const StageWork& work) {
-  if (plan.overlap.data_parallel || plan.held_zero_stage() < 2) return {};
-  return data_parallel_cost(job, plan, shared, held, work).microbatch;
-}
-
-EndPasses end_passes(const StageParameters& held, const UnitPasses& units, double share) {
-  EndPasses ends;
-  if (held.embedding) ends.embedding.add(units.embedding, share);
-  if (held.head) ends.head.add(units.head, share);
-  return ends;
-}
-
-// Adds the copies to the host and from it as far as they outlast the passes beside them. `blocked`:
-// communication of parameters that the passes wait for, beside which copies run as well.
-struct CopiesOfStage {
-  CopiesAtEnds step;
-  Seconds before_passes;
-};
-CopiesOfStage add_offload(const OffloadCopies& copies, double share, const EndPasses& ends,
-                          const PassTimes& blocked, StageEstimate& stage, StageWork& work) {
-  PassTimes beside = stage.passes;
-  beside.add(blocked);
-  const Seconds before_passes = copies_before_passes(copies, share, beside, ends);
-  work.copies = exposed_copies(copies, share, beside, ends);
-  work.layers.add(work.copies);
-  stage.passes.add(work.copies);
-  stage.exposed.offload += work.copies.total();
-  return {copies_at_ends(copies), before_passes};
-}
-
-// Adds to every pass its sends, or where they are overlapped what compute loses to them. Overlapped
-// sends are exposed besides in the fill and drain of the pipeline (fill_time()).
-void add_sends(const Job& job, const Plan& plan, const PipelineSends& sends, int index,
-               StageEstimate& stage) {
-  const PassTimes shown = sends_in_passes(job.training.stack, plan, sends, index);
-  stage.passes.add(shown);
-  stage.exposed.pipeline += shown.total();
-}
-
-// What DualPipe's pair of a forward and a backward pass saves: the all-to-alls of one run beside
-// the compute of the other.
-Seconds hidden_by_pair(const Stack& stack, const StageEstimate& stage) {
-  const Seconds exchange = stage.exposed.expert_parallel;
-  const Seconds compute = stage.passes.total() - exchange;
-  return hidden_behind(compute, exchange, stack);
-}
 
 // What data parallelism and the optimizer add once a step (StageEnds): the maxima over the stages,
 // because all must be ready for the next step.
@@ -173,92 +26,18 @@ struct StepEnds {
   BesideRamps beside_ramps;
 };
 
-Flops repeated_flop(const PreparedJob& job, const StageParameters& held,
-                    const RepeatedOnStage& repeated, double share) {
-  Flops sum;
-  for (std::size_t kind = 0; kind < held.kinds.size(); ++kind) {
-    const RepeatedFlop& layer = job.repeated_flop[kind];
-    sum += held.kinds[kind] * share *
-           (repeated.full[kind] * layer.full + repeated.selective * layer.selective);
-  }
-  return sum;
-}
-
-void set_full_recompute(const StageCosts& costs, UnitPasses& units) {
-  for (std::size_t kind = 0; kind < units.full_recompute.size(); ++kind) {
-    units.full_recompute[kind] = costs.layers[kind].full_recompute.total();
-  }
-}
-
-// Fills in the passes of one stage and returns what it adds to the ends of the step. `share` of the
-// chunks that the stage holds are visited by one micro-batch: half of them where the other half is
-// a copy for the micro-batches that go the other way.
-StageEnds fill_stage(const PreparedJob& job, const Plan& plan, SharedCosts& shared,
-                     std::size_t index, UnitPasses& units, Estimate& out) {
-  const StageCosts& costs = shared.layers;
-  StageEstimate& stage = out.stages[index];
-  const StageParameters& held = out.held[index];
-  const PipelineShape shape = pipeline_shape(plan);
-  const double share = static_cast<double>(shape.chunks) / chunks_held(shape);
-  stage = {};
-  StageWork work;
-  work.stage = static_cast<int>(index);
-  const Recompute recompute = recompute_of(plan, static_cast<int>(index));
-  const RepeatedOnStage repeated = repeated_on_stage(job, plan, held, static_cast<int>(index));
-  units.layers = add_layers(costs, held, repeated, share, stage, work);
-  stage.repeated = repeated_flop(job, held, repeated, share);
-  set_full_recompute(costs, units);
-  if (held.embedding) {
-    add_end(costs.embedding, share, stage);
-    units.embedding = costs.embedding.passes();
-    work.embedding.add(units.embedding, share);
-  }
-  if (held.head) {
-    add_end(costs.head, share, stage);
-    units.head = costs.head.passes();
-    work.head.add(units.head, share);
-  }
-  OffloadCopies offload;
-  CopiesOfStage copies;
-  if (plan.offload != Offload{}) {
-    const Bytes activations = activations_sent_away(
-        plan, costs, held, what_is_repeated(job.job.training.stack, recompute, held.layers));
-    offload = offload_copies(job, plan, held, activations);
-    copies = add_offload(offload, share, end_passes(held, units, share),
-                         blocking_traffic(job, plan, shared, held, work), stage, work);
-  }
-  work.use = shared.use;
-  if (plan.overlap.pipeline && shape.route == Route::loop) {
-    work.around = shared.sends.around(plan.pipeline_parallel);
-  }
-  work.passes_at_end = plan.schedule->weight_gradients_at_end(shape, static_cast<int>(index));
-  const auto data = data_parallel_cost(job, plan, shared, held, work);
-  work.layers.add(data.microbatch);
-  copies.step.start += copies_of_first_passes(offload, plan, work.stage, share, work.layers);
-  add_sends(job.job, plan, shared.sends, static_cast<int>(index), stage);
-  stage.passes.add(data.microbatch);
-  stage.exposed.data_parallel += data.microbatch.total();
-  if (shape.route == Route::both_ways) {
-    stage.passes.hidden = hidden_by_pair(job.job.training.stack, stage);
-  }
-  return {.start = data.start + copies.step.start,
-          .end = data.end + copies.step.end,
-          .lost = data.lost,
-          .reduced = data.reduced,
-          .gathered = data.gathered,
-          .lost_to_gathers = data.lost_to_gathers,
-          .queued = data.queued + (plan.microbatches - 1) * stage.passes.total(),
-          .at_ends_of_passes = data.at_ends + copies.before_passes,
-          .optimizer = optimizer_time(job, plan, held) + data.update,
-          .copies = copies.step.start + copies.step.end,
-          .more_with_embedding = data.more_with_embedding,
-          .more_with_head = data.more_with_head,
-          .beside_ramps = data.beside_ramps};
-}
-
 void take_longer(const BesideSends& own, BesideSends& longest) {
   longest.time = std::max(longest.time, own.time);
   longest.stretch = std::max(longest.stretch, own.stretch);
+}
+
+void take_longer(const StageEnds& own, StepEnds& longest) {
+  longest.start = std::max(longest.start, own.start);
+  longest.end = std::max(longest.end, own.end);
+  longest.queued = std::max(longest.queued, own.queued);
+  longest.optimizer = std::max(longest.optimizer, own.optimizer);
+  take_longer(own.beside_ramps.filling, longest.beside_ramps.filling);
+  take_longer(own.beside_ramps.draining, longest.beside_ramps.draining);
 }
 
 // Whether the reductions that are left at a stage's end depend on the order of its last passes.
@@ -307,10 +86,16 @@ bool repeats_previous(const PreparedJob& job, const Plan& plan, const SharedCost
   return splits(stage) == splits(stage - 1) && sent(stage) == sent(stage - 1);
 }
 
-StepEnds fill_stages(const PreparedJob& job, const Plan& plan, SharedCosts& shared, Estimate& out) {
+// Consecutive stages that run on one job's cluster. Those of a usual plan are all of them.
+struct PricedStages {
+  const PreparedJob& job;
+  SharedCosts shared;
+  int first, end;
+};
+
+StepEnds fill_stages(std::span<PricedStages> groups, const Plan& plan, Estimate& out) {
   StepEnds ends;
-  StageEnds own;
-  UnitPasses units;
+  PricedStage own;
   Slack slack(plan, out.losses);
   // Communication beside the passes of one stage. Where rates are of all stages' groups sending at
   // once, over links that stages share, all of them lose no more to it: while the pipeline fills
@@ -318,38 +103,44 @@ StepEnds fill_stages(const PreparedJob& job, const Plan& plan, SharedCosts& shar
   Seconds beside;
   const PipelineShape shape = pipeline_shape(plan);
   out.chunk_passes.clear();
+  auto group = groups.begin();
   for (std::size_t i = 0; i < out.stages.size(); ++i) {
     StageEstimate& stage = out.stages[i];
     const auto index = static_cast<int>(i);
-    const bool repeats = repeats_previous(job, plan, shared, out, i);
+    if (index == group->end) ++group;
+    const PreparedJob& job = group->job;
+    SharedCosts& shared = group->shared;
+    const bool repeats = index > group->first && repeats_previous(job, plan, shared, out, i);
     if (repeats) {
       stage = out.stages[i - 1];
       fill_activations(job, plan, shared.layers, out.held[i], index, stage.memory);
     } else {
-      own = fill_stage(job, plan, shared, i, units, out);
-      beside = std::max(beside, own.reduced + own.gathered);
-      const StageEnds seen = slack.off(own);
-      ends.start = std::max(ends.start, seen.start);
-      ends.end = std::max(ends.end, seen.end);
-      ends.queued = std::max(ends.queued, seen.queued);
-      ends.copies = std::max(ends.copies, own.copies);
-      ends.optimizer = std::max(ends.optimizer, own.optimizer);
-      take_longer(own.beside_ramps.filling, ends.beside_ramps.filling);
-      take_longer(own.beside_ramps.draining, ends.beside_ramps.draining);
+      own = price_stage(job, plan, shared, out.held[i], index);
+      stage = own.estimate;
+      beside = std::max(beside, own.ends.reduced + own.ends.gathered);
+      take_longer(slack.off(own.ends), ends);
+      ends.copies = std::max(ends.copies, own.ends.copies);
       stage.memory = stage_memory(job, plan, shared.layers, out.held[i], index);
     }
-    slack.pass(stage.passes, own, out.held[i].layers);
-    if (i > 0) ends.at_ends_of_passes += own.at_ends_of_passes;
+    slack.pass(stage.passes, own.ends, out.held[i].layers);
+    if (i > 0) ends.at_ends_of_passes += own.ends.at_ends_of_passes;
     out.passes[i] = stage.passes;
     if (chunks_held(shape) == 1) continue;
     if (!repeats || !repeat_chunk_passes(job, plan, index, out.chunk_passes)) {
-      const StagePasses passes = {
-          index, out.held[i], units, stage.passes, own.more_with_embedding, own.more_with_head};
+      const StagePasses passes = {index,
+                                  out.held[i],
+                                  own.units,
+                                  stage.passes,
+                                  own.ends.more_with_embedding,
+                                  own.ends.more_with_head};
       append_chunk_passes(job, plan, passes, out.chunk_passes);
     }
   }
   ends.lost = slack.lost(out.passes);
-  if (shared.links.dense_gradient.loads != nullptr) ends.lost = std::min(ends.lost, beside);
+  const bool share_links = std::ranges::all_of(groups, [](const PricedStages& of) {
+    return of.shared.links.dense_gradient.loads != nullptr;
+  });
+  if (share_links) ends.lost = std::min(ends.lost, beside);
   ends.end = std::max(ends.end, ends.queued - (plan.microbatches - 1) * slack.longest());
   return ends;
 }
@@ -397,18 +188,27 @@ PipelineSends beyond_passes(const Stack& stack, const Plan& plan, PipelineSends 
 // Whether a pipeline is timed as its schedule runs it, or as if no stage ever waited.
 enum class Pipeline { scheduled, never_waits };
 
-// Expected maximum of n standard normal variables (Blom 1958): the quantile at (n − 0.375)/(n +
-// 0.25), by the rational approximation of Abramowitz & Stegun 26.2.23.
-double expected_maximum(double n) {
-  if (n <= 1) return 0;
-  const double tail = 0.625 / (n + 0.25);
-  const double u = std::sqrt(-2 * std::log(tail));
-  return u - (2.515517 + u * (0.802853 + u * 0.010328)) /
-                 (1 + u * (1.432788 + u * (0.189269 + u * 0.001308)));
+// What sends add to the step once; where groups of stages send unlike, as if all sent like the
+// slowest.
+Seconds added_by_sends(std::span<const PricedStages> groups, const Plan& plan, Pipeline pipeline,
+                       const BesideRamps& beside, const Estimate& out) {
+  const auto& chunks = out.chunk_passes.empty() ? out.passes : out.chunk_passes;
+  Seconds most;
+  for (const PricedStages& of : groups) {
+    const Stack& stack = of.job.job.training.stack;
+    const PipelineSends& sends = of.shared.sends;
+    Seconds added = fill_time(stack, plan, chunks, sends, beside);
+    if (pipeline == Pipeline::scheduled) {
+      added += waits_for_sends(plan, out.passes, beyond_passes(stack, plan, sends));
+    }
+    most = std::max(most, added);
+  }
+  return most;
 }
 
-void fill_step(const PreparedJob& job, const Plan& plan, const PipelineSends& sends, StepEnds ends,
+void fill_step(std::span<const PricedStages> groups, const Plan& plan, StepEnds ends,
                Pipeline pipeline, Estimate& out) {
+  const PreparedJob& job = groups.front().job;
   out.slowest_stage = argmax_stage(out, [](const StageEstimate& s) { return s.passes.total(); });
   const StageEstimate& slowest = out.stages[static_cast<std::size_t>(out.slowest_stage)];
   const Seconds hidden =
@@ -422,10 +222,8 @@ void fill_step(const PreparedJob& job, const Plan& plan, const PipelineSends& se
   if (pipeline == Pipeline::scheduled) {
     const Seconds span = pipeline_time(job, plan, out) - hidden_in_ramp(plan, ends);
     parts.bubble = std::max(Seconds(0), span - busy);
-    parts.pipeline += waits_for_sends(plan, out.passes, beyond_passes(stack, plan, sends));
   }
-  parts.pipeline += fill_time(stack, plan, out.chunk_passes.empty() ? out.passes : out.chunk_passes,
-                              sends, ends.beside_ramps);
+  parts.pipeline += added_by_sends(groups, plan, pipeline, ends.beside_ramps, out);
   const Seconds copies = std::min(ends.copies, ends.start + ends.end);
   parts.data_parallel += ends.start + ends.end + ends.lost - copies;
   parts.offload += copies;
@@ -460,15 +258,21 @@ void fill_rates(const PreparedJob& job, const Plan& plan, Estimate& out) {
   out.hfu = (job.model_flop + recomputed_flop(job, out)) / out.step_time / devices / peak;
 }
 
-void price(const PreparedJob& job, const Plan& plan, const PlanLinks& links, Pipeline pipeline,
-           const KernelTimeTable* table, Estimate& out) {
+// Prices all stages on the clusters of these jobs, except what follows for a whole cluster.
+void price_stages(std::span<PricedStages> groups, const Plan& plan, Pipeline pipeline,
+                  Estimate& out) {
   const auto stages = static_cast<std::size_t>(plan.pipeline_parallel);
-  stage_parameters(job, plan, out.held);
+  stage_parameters(groups.front().job, plan, out.held);
   out.stages.resize(stages);
   out.passes.resize(stages);
-  SharedCosts shared = shared_costs(job, plan, links, table);
-  const StepEnds ends = fill_stages(job, plan, shared, out);
-  fill_step(job, plan, shared.sends, ends, pipeline, out);
+  const StepEnds ends = fill_stages(groups, plan, out);
+  fill_step(groups, plan, ends, pipeline, out);
+}
+
+void price(const PreparedJob& job, const Plan& plan, const PlanLinks& links, Pipeline pipeline,
+           const KernelTimeTable* table, Estimate& out) {
+  PricedStages all{job, shared_costs(job, plan, links, table), 0, plan.pipeline_parallel};
+  price_stages({&all, 1}, plan, pipeline, out);
   fill_rates(job, plan, out);
   fill_peaks(job.job, out);
   const Cluster& cluster = job.job.cluster;
@@ -517,6 +321,21 @@ void Estimator::estimate_bound(const Plan& plan, Estimate& out) const {
   price(job_, plan, links(plan), Pipeline::never_waits, &kernels_, out);
 }
 
+void Estimator::estimate_pipeline(std::span<const StagesOn> on, const Plan& plan, Estimate& out) {
+  std::vector<PlanLinks> links;
+  links.reserve(on.size());
+  std::vector<PricedStages> groups;
+  int first = 0;
+  for (const auto& [estimator, stages] : on) {
+    const PreparedJob& job = estimator->job_;
+    links.push_back(estimator->links(plan));
+    groups.push_back(
+        {job, shared_costs(job, plan, links.back(), &estimator->kernels_), first, first + stages});
+    first += stages;
+  }
+  price_stages(groups, plan, Pipeline::scheduled, out);
+}
+
 PlanLinks Estimator::links(const Plan& plan) const {
   PlanLinks links = plan_links(job_, plan);
   links.choice.known = &collectives_;
@@ -557,15 +376,6 @@ Plan offloaded_if_faster(const PreparedJob& job, const Plan& recomputed, int lay
 }
 
 }  // namespace
-
-double slowest_rank_factor(const Stack& stack, const Plan& plan) {
-  return 1 + stack.rank_spread * expected_maximum(plan.devices());
-}
-
-Seconds lost_to_slowest_rank(const Stack& stack, const Plan& plan, const Breakdown& parts) {
-  const Seconds paced = parts.compute + parts.embedding_head + parts.recompute + parts.bubble;
-  return paced * (slowest_rank_factor(stack, plan) - 1);
-}
 
 Plan resolve_recompute(const PreparedJob& job, Plan plan) {
   if (plan.recompute.mode != RecomputeMode::automatic) return plan;

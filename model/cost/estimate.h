@@ -8,6 +8,7 @@
 // leaves is the simulator's business.
 #pragma once
 
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -17,19 +18,13 @@
 #include "model/cost/messages/known_collectives.h"
 #include "model/cost/messages/traffic.h"
 #include "model/cost/slack.h"
+#include "model/cost/stage_price.h"
 #include "model/job.h"
 #include "model/plan/plan.h"
 #include "model/schedule/schedule.h"
 #include "model/units.h"
 
 namespace trainyard {
-
-struct StageEstimate {
-  StageMemory memory;
-  PassTimes passes;   // of one micro-batch, sends and exposed communication included
-  Breakdown exposed;  // `passes` by part, forward and backward together
-  Flops repeated;     // that recomputation repeats of one sequence, on all ranks of the stage
-};
 
 struct Estimate {
   Seconds step_time;
@@ -83,6 +78,14 @@ class Estimator {
   // The step as if no stage ever waited for another (no bubble): a lower bound, and fast, for no
   // pass list is played where a schedule has no closed form. Memory is that of estimate().
   void estimate_bound(const Plan& plan, Estimate& out) const;
+  // A pipeline whose stages run on unlike nodes, each as in a cluster of its own estimator's job.
+  // It leaves out what follows for a whole cluster: rates, peaks of memory, cost and energy. Sends
+  // between stages of two jobs count as sends on either.
+  struct StagesOn {
+    const Estimator* estimator;
+    int stages;
+  };
+  static void estimate_pipeline(std::span<const StagesOn> on, const Plan& plan, Estimate& out);
   // As plan_links(), with the collectives kept here. This outlives them.
   PlanLinks links(const Plan& plan) const;
   // As stage_costs() of model/cost/layer_cost.h, with the kernel times kept here.
@@ -93,13 +96,6 @@ class Estimator {
   KernelTimeTable kernels_;
   KnownCollectives collectives_;
 };
-
-// How many times as long kernels take on the slowest of the plan's ranks as on one of mean speed:
-// 1 + rank_spread · (expected maximum of N standard normal variables).
-double slowest_rank_factor(const Stack& stack, const Plan& plan);
-// What the slowest rank adds to a step of these parts: its kernels take longer, and so does the
-// bubble, whose length they set; exposed communication does not.
-Seconds lost_to_slowest_rank(const Stack& stack, const Plan& plan, const Breakdown& parts);
 
 // `plan` with recompute `auto` replaced by the least recomputation that fits the memory (none,
 // selective, full on n layers, full); a plan that never fits gets full.

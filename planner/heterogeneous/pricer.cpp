@@ -6,6 +6,7 @@
 
 #include "model/cost/messages/pipeline_sends.h"
 #include "model/cost/messages/traffic.h"
+#include "model/cost/slowest_rank.h"
 #include "planner/heterogeneous/space.h"
 #include "planner/heterogeneous/team.h"
 #include "planner/heterogeneous/value.h"
@@ -182,22 +183,21 @@ std::vector<PipelinePricer::Crossing> PipelinePricer::crossings(const Plan& plan
 GroupedPlan PipelinePricer::price(const Plan& plan, const Order& order) const {
   GroupedPlan result{.use = GroupUse::pipeline, .order = order, .plan = plan, .feasible = true};
   result.shares.resize(whole_.size());
-  std::vector<Estimate> all(whole_.size());
-  std::vector<PassTimes> passes;
-  passes.reserve(as_size(plan.pipeline_parallel));
+  std::vector<Estimator::StagesOn> on;
+  for (const std::size_t group : order) on.push_back({&estimators_[group], stages_of(plan, group)});
+  Estimate priced;
+  Estimator::estimate_pipeline(on, plan, priced);
+  std::size_t stage = 0;
   for (const std::size_t group : order) {
-    estimators_[group].estimate(plan, all[group]);
     GroupShare& share = result.shares[group];
     share.replicas = plan.data_parallel;
     share.microbatches = plan.microbatches;
-    share.busy = busy_of(plan, all[group], passes.size(), stages_of(plan, group));
+    share.busy = busy_of(plan, priced, stage, stages_of(plan, group));
     for (int i = stages_of(plan, group); i > 0; --i) {
-      const std::size_t stage = passes.size();
-      take_stage(plan, all[group], stage, whole_[group].job.cluster.usable_memory(), share, result);
-      passes.push_back(all[group].passes[stage]);
+      take_stage(plan, priced, stage++, whole_[group].job.cluster.usable_memory(), share, result);
     }
   }
-  add_times(all, std::move(passes), result);
+  add_times(priced, result);
   set_value(job_.cluster, whole_, options_, result);
   return result;
 }
@@ -224,10 +224,10 @@ Seconds PipelinePricer::pace_of(const std::vector<PassTimes>& passes,
 
 // Sends over a boundary that are overlapped are exposed in fill and drain, and set the pace of the
 // pipeline where micro-batches wait for them.
-void PipelinePricer::add_times(const std::vector<Estimate>& all, std::vector<PassTimes> passes,
-                               GroupedPlan& result) const {
+void PipelinePricer::add_times(const Estimate& priced, GroupedPlan& result) const {
   const Plan& plan = result.plan;
   const PipelineShape shape = pipeline_shape(plan);
+  std::vector<PassTimes> passes = priced.passes;
   const Seconds without = longest_span(*plan.schedule, shape, passes);
   const std::vector<Crossing> crossed = crossings(plan, result.order);
   for (const Crossing& crossing : crossed) crossing.add_to(passes);
@@ -237,33 +237,32 @@ void PipelinePricer::add_times(const std::vector<Estimate>& all, std::vector<Pas
     span = std::max(span, plan.microbatches * pace_of(passes, crossed));
   }
   result.boundary = span - without;
-  const Stack& stack = job_.training.stack;
   const auto pace =
       std::ranges::max_element(passes, {}, [](const PassTimes& stage) { return stage.total(); });
   const Seconds busiest = plan.microbatches * pace->total();
-  result.step_time = stack.step_overhead + std::max(busiest, span + ends_of(all, plan));
-  set_breakdown(all, static_cast<std::size_t>(pace - passes.begin()), result);
+  // What a step takes outside its span; negative where more of the passes is hidden in fill and
+  // drain than a step has behind them.
+  const Seconds ends = priced.step_time - priced.breakdown.other - without;
+  result.step_time = job_.training.stack.step_overhead + std::max(busiest, span + ends);
+  set_breakdown(priced, static_cast<std::size_t>(pace - passes.begin()), result);
 }
 
-// The breakdown has the passes of the stage with the most to do, what its group does once a step,
-// and the communication between groups; the rest is bubble. What is lost to the slowest of all
-// ranks comes on top.
-void PipelinePricer::set_breakdown(const std::vector<Estimate>& all, std::size_t stage,
+// The breakdown has the passes of the stage with the most to do, what is done once a step, and the
+// communication between groups; the rest is bubble. What is lost to the slowest of all ranks comes
+// on top.
+void PipelinePricer::set_breakdown(const Estimate& priced, std::size_t stage,
                                    GroupedPlan& result) const {
   const Plan& plan = result.plan;
-  std::size_t place = 0, end = as_size(stages_of(plan, result.order.front()));
-  while (end <= stage) end += as_size(stages_of(plan, result.order[++place]));
-  const Estimate& own = all[result.order[place]];
-  const Breakdown& slowest = own.stages[as_size(own.slowest_stage)].exposed;
+  const Breakdown& slowest = priced.stages[as_size(priced.slowest_stage)].exposed;
   const Stack& stack = job_.training.stack;
-  Breakdown parts = own.stages[stage].exposed;
+  Breakdown parts = priced.stages[stage].exposed;
   parts *= plan.microbatches;
   for (const auto once :
        {&Breakdown::data_parallel, &Breakdown::pipeline, &Breakdown::expert_parallel}) {
-    parts.*once += own.breakdown.*once - slowest.*once * plan.microbatches;
+    parts.*once += priced.breakdown.*once - slowest.*once * plan.microbatches;
   }
   parts.pipeline += result.boundary;
-  parts.optimizer = own.breakdown.optimizer;
+  parts.optimizer = priced.breakdown.optimizer;
   parts.other = stack.step_overhead;
   parts.bubble = Seconds(0);
   const Seconds waits = result.step_time - parts.total();
@@ -273,17 +272,6 @@ void PipelinePricer::set_breakdown(const std::vector<Estimate>& all, std::size_t
   parts.other += lost;
   result.step_time += lost;
   result.breakdown = parts;
-}
-
-// What a step takes outside its span: the most that any group's own estimate has beside its span;
-// negative where more of the passes is hidden in fill and drain than a step has behind them.
-Seconds PipelinePricer::ends_of(const std::vector<Estimate>& all, const Plan& plan) const {
-  Seconds ends(-std::numeric_limits<double>::infinity());
-  for (const Estimate& one : all) {
-    const Seconds span = longest_span(*plan.schedule, pipeline_shape(plan), one.passes);
-    ends = std::max(ends, one.step_time - one.breakdown.other - span);
-  }
-  return ends;
 }
 
 PipelinePricer::Degrees PipelinePricer::degrees_of(const Plan& plan) const {

@@ -69,12 +69,9 @@ class PipelinePricer {
   std::vector<Crossing> crossings(const Plan& plan, const Order& order) const;
   static Seconds pace_of(const std::vector<PassTimes>& passes,
                          const std::vector<Crossing>& crossed);
-  void add_times(const std::vector<Estimate>& all, std::vector<PassTimes> passes,
-                 GroupedPlan& result) const;
+  void add_times(const Estimate& priced, GroupedPlan& result) const;
   // `stage`: the one with the most to do.
-  void set_breakdown(const std::vector<Estimate>& all, std::size_t stage,
-                     GroupedPlan& result) const;
-  Seconds ends_of(const std::vector<Estimate>& all, const Plan& plan) const;
+  void set_breakdown(const Estimate& priced, std::size_t stage, GroupedPlan& result) const;
 
   AllocationProblem problem_of(const Degrees& degrees, const Order& order) const;
   std::optional<Allocation> allocate_within(double most, AllocationProblem problem,

@@ -84,7 +84,9 @@ class Fabric {
   // the device sends to another fabric or receives from it.
   void append_leaving(int device, double overhead, std::vector<LinkUse>& uses) const;
   void append_arriving(int device, double overhead, std::vector<LinkUse>& uses) const;
-  bool has_way_out(int device) const { return !ports_of(static_cast<std::uint32_t>(device)).empty(); }
+  bool has_way_out(int device) const {
+    return !ports_of(static_cast<std::uint32_t>(device)).empty();
+  }
 
   // Given the links `known` that transfers between `members` use, appends those that the same
   // transfers between `other` use. Returns false if that needs the routes: it works where the two

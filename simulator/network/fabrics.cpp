@@ -24,8 +24,7 @@ Expected<Fabrics> Fabrics::make(std::span<const FabricGroup> groups, const Named
   const bool several = groups.size() > 1;
   int domains = 0;
   for (const FabricGroup& group : groups) {
-    auto fabric =
-        Fabric::make(*group.cluster, *group.topology, several ? FabricLinks::all : links);
+    auto fabric = Fabric::make(*group.cluster, *group.topology, several ? FabricLinks::all : links);
     if (!fabric) return tl::unexpected(fabric.error());
     const auto first_link = static_cast<std::int32_t>(all.capacities_.size());
     all.capacities_.insert(all.capacities_.end(), fabric->capacities().begin(),
@@ -65,8 +64,8 @@ std::size_t Fabrics::part_of(std::int32_t device) const {
 const Fabrics::Part* Fabrics::common_part(std::span<const std::int32_t> members) const {
   if (parts_.size() == 1 || members.empty()) return &parts_.front();
   const std::size_t part = part_of(members.front());
-  const bool is_common = std::ranges::all_of(
-      members, [&](std::int32_t member) { return part_of(member) == part; });
+  const bool is_common =
+      std::ranges::all_of(members, [&](std::int32_t member) { return part_of(member) == part; });
   return is_common ? &parts_[part] : nullptr;
 }
 
@@ -90,8 +89,8 @@ GroupLinks Fabrics::links_of(std::span<const std::int32_t> members) const {
   for (const std::int32_t member : members) {
     const Part& other = parts_[part_of(member)];
     if (&other == &first) continue;
-    links.across_latency = std::max(links.across_latency,
-                                    boundary_.between(*first.cluster, *other.cluster).latency);
+    links.across_latency =
+        std::max(links.across_latency, boundary_.between(*first.cluster, *other.cluster).latency);
   }
   links.size = static_cast<int>(members.size());
   links.ranks_per_domain =

@@ -30,8 +30,8 @@ class Fabrics {
                                 const NamedBoundary& boundary = {},
                                 FabricLinks links = FabricLinks::that_can_be_full);
 
-  // Of every link: those of the first group's fabric, then of the next one's, and so on; at the end,
-  // where the boundary's bandwidth is named, each device's link to other groups and back.
+  // Of every link: those of the first group's fabric, then of the next one's, and so on; at the
+  // end, where the boundary's bandwidth is named, each device's link to other groups and back.
   std::span<const BytesPerSecond> capacities() const { return capacities_; }
   int devices() const { return devices_; }
   // The device's number in its domain.

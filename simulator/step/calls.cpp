@@ -321,10 +321,9 @@ StepCalls::Sends StepCalls::sends_over(const Boundary& boundary, const Program& 
     for (const Operation& operation : block.operations) {
       sends.back().push_back(-1);
       if (operation.kind != OperationKind::send || operation.message <= Bytes(0)) continue;
-      const Call call{
-          .operation = CollectiveOperation::send,
-          .algorithm = find_collective_algorithm(CollectiveOperation::send, "direct"),
-          .message = operation.message};
+      const Call call{.operation = CollectiveOperation::send,
+                      .algorithm = find_collective_algorithm(CollectiveOperation::send, "direct"),
+                      .message = operation.message};
       const Seconds time = call.algorithm->time(links, call.message);
       sends.back().back() = static_cast<int>(all_.calls.size());
       all_.calls.push_back(call);

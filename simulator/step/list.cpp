@@ -7,6 +7,7 @@
 
 #include "model/cost/layer_cost.h"
 #include "model/cost/sharding/data_parallel.h"
+#include "model/cost/slowest_rank.h"
 
 namespace trainyard {
 namespace {
