@@ -321,7 +321,8 @@ void Estimator::estimate_bound(const Plan& plan, Estimate& out) const {
   price(job_, plan, links(plan), Pipeline::never_waits, &kernels_, out);
 }
 
-void Estimator::estimate_pipeline(std::span<const StagesOn> on, const Plan& plan, Estimate& out) {
+void Estimator::estimate_pipeline(std::span<const StagesOn> on, const GroupLinks& ends,
+                                  const Plan& plan, Estimate& out) {
   std::vector<PlanLinks> links;
   links.reserve(on.size());
   std::vector<PricedStages> groups;
@@ -329,6 +330,7 @@ void Estimator::estimate_pipeline(std::span<const StagesOn> on, const Plan& plan
   for (const auto& [estimator, stages] : on) {
     const PreparedJob& job = estimator->job_;
     links.push_back(estimator->links(plan));
+    links.back().ends = &ends;
     groups.push_back(
         {job, shared_costs(job, plan, links.back(), &estimator->kernels_), first, first + stages});
     first += stages;

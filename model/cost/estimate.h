@@ -80,12 +80,14 @@ class Estimator {
   void estimate_bound(const Plan& plan, Estimate& out) const;
   // A pipeline whose stages run on unlike nodes, each as in a cluster of its own estimator's job.
   // It leaves out what follows for a whole cluster: rates, peaks of memory, cost and energy. Sends
-  // between stages of two jobs count as sends on either.
+  // between stages of two jobs count as sends on either. `ends`: the links of the first stage with
+  // the last, which are of different jobs.
   struct StagesOn {
     const Estimator* estimator;
     int stages;
   };
-  static void estimate_pipeline(std::span<const StagesOn> on, const Plan& plan, Estimate& out);
+  static void estimate_pipeline(std::span<const StagesOn> on, const GroupLinks& ends,
+                                const Plan& plan, Estimate& out);
   // As plan_links(), with the collectives kept here. This outlives them.
   PlanLinks links(const Plan& plan) const;
   // As stage_costs() of model/cost/layer_cost.h, with the kernel times kept here.

@@ -100,6 +100,34 @@ ChunkTimes waits_in_rounds(PipelineShape shape, const RingTimes& ring, ChunkTime
 
 }  // namespace
 
+namespace {
+
+// With one chunk a stage: the longest way of a micro-batch that turns back before the last stage.
+// Stage i runs a = min(m, p − i) forward passes before its first backward pass, and these come at
+// the pace of the slowest stage before it. Then that backward pass goes back to a stage j, which
+// still has to run m − a_j forward and m − 1 backward passes. While the pipeline drains, the same
+// holds with forward and backward passes exchanged.
+Seconds span_with_early_turns(PipelineShape shape, std::span<const PassTimes> times) {
+  const int m = shape.microbatches;
+  Seconds there_and_back, slowest_forward, slowest_backward, left_back, left_ahead, longest;
+  for (int stage = 0; stage < shape.stages; ++stage) {
+    const Seconds forward = times[static_cast<std::size_t>(stage)].forward;
+    const Seconds backward = times[static_cast<std::size_t>(stage)].backward();
+    const int in_flight = std::min(m, shape.stages - stage);
+    there_and_back += forward + backward;
+    slowest_forward = std::max(slowest_forward, forward);
+    slowest_backward = std::max(slowest_backward, backward);
+    left_back = std::max(left_back, (m - 1) * backward + (m - in_flight) * forward);
+    left_ahead = std::max(left_ahead, (m - 1) * forward + (m - in_flight) * backward);
+    const Seconds filling = (in_flight - 1) * slowest_forward + left_back;
+    const Seconds draining = (in_flight - 1) * slowest_backward + left_ahead;
+    longest = std::max(longest, there_and_back + std::max(filling, draining));
+  }
+  return longest;
+}
+
+}  // namespace
+
 Seconds one_f_one_b_span(PipelineShape shape, std::span<const PassTimes> all) {
   const bool of_chunks = all.size() > static_cast<std::size_t>(shape.stages);
   if (of_chunks && shape.stages <= kMostStagesInRounds && chunks_are_unlike(shape, all)) {
@@ -111,7 +139,7 @@ Seconds one_f_one_b_span(PipelineShape shape, std::span<const PassTimes> all) {
   const int rounds = (shape.chunks - 1) * shape.stages;
   Seconds behind = ring.last;
   Seconds before;
-  Seconds longest;
+  Seconds longest = shape.chunks == 1 ? span_with_early_turns(shape, all) : Seconds(0);
   for (int stage = 0; stage < shape.stages; ++stage) {
     const ChunkTimes first = times(stage, 0);
     const ChunkTimes last = times(stage, shape.chunks - 1);

@@ -36,8 +36,10 @@ struct RoundTrip {
 // stage j needs if it never starves. That is one pass of the first chunk of each stage before j,
 // j's own m micro-batches, and the exposed part of the round trip through the last chunks of the
 // stages behind j, filling and draining. While micro-batches go round through the chunks before the
-// last one, the slowest stage of each chunk sets the pace. For v = 1 this is handbook §8's form. If
-// the chunks of a stage differ, the passes are played (model/schedule/rounds.h).
+// last one, the slowest stage of each chunk sets the pace. For v = 1 this is handbook §8's form; it
+// is up to 15 % too short where the first stages are several times as slow as the last ones, so
+// that ways which turn back before the last stage count too. If the chunks of a stage differ, the
+// passes are played (model/schedule/rounds.h).
 Seconds one_f_one_b_span(PipelineShape shape, std::span<const PassTimes> times);
 
 }  // namespace trainyard

@@ -22,6 +22,8 @@ struct PlanLinks {
   GroupLinks dense_gradient, dense_shard, dense_replica;
   GroupLinks expert, expert_tensor, expert_data;
   CollectiveChoice choice;
+  // Between the first stage and the last, where these are on unlike nodes; null: as `pipeline`.
+  const GroupLinks* ends = nullptr;
 };
 PlanLinks plan_links(const PreparedJob& job, const Plan& plan);
 

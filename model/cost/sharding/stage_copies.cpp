@@ -43,6 +43,7 @@ Seconds tied_embedding_time(const PreparedJob& job, const Plan& plan, const Plan
 // Only the ranks of one stage of a domain send, as when the stages of a pipeline pass messages on;
 // so each has the bandwidth `passing`, if these are not nearer to each other than other stages.
 GroupLinks ends_of_pipeline(const PlanLinks& links) {
+  if (links.ends != nullptr) return *links.ends;
   GroupLinks ends = pair_of_stages(links);
   const HopTimes* hops = links.pipeline.hops;
   ends.passing = links.pipeline.passing / (hops != nullptr ? hops->ends : 1);
