@@ -77,6 +77,7 @@ class TopologyReader {
                       "found no GPU; allowed: one or more (a <gpu>, or a <pci> of class 0x0302)");
     }
     if (auto fits = check_size(system); !fits) return tl::unexpected(fits.error());
+    if (auto apart = check_apart(); !apart) return tl::unexpected(apart.error());
     if (auto alike = check_alike(); !alike) return tl::unexpected(alike.error());
     return std::move(machine_);
   }
@@ -98,6 +99,19 @@ class TopologyReader {
                     fmt::format("found {} host{} of {} GPUs; allowed: at most {} GPUs a host and "
                                 "{} in all",
                                 hosts, hosts == 1 ? "" : "s", gpus, kMostOfHost, kMostInDomain));
+  }
+
+  // Checks that no GPU is listed twice: it would count as two devices.
+  Expected<void> check_apart() {
+    std::unordered_set<std::string_view> seen;
+    for (const Accelerator& gpu : machine_.accelerators) {
+      if (gpu.bus_id.empty() || seen.insert(gpu.bus_id).second) continue;
+      return error_at(
+          file_, gpu.place,
+          fmt::format("found two GPUs of busid {}; allowed: a busid of its own for each GPU",
+                      shown(gpu.bus_id)));
+    }
+    return {};
   }
 
   // Checks, as far as the file tells, that all devices are alike: a node has one kind.

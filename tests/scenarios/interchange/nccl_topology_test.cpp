@@ -310,6 +310,17 @@ TEST(NcclTopology, RefusesUnlikeGpus) {
               HasSubstr("found GPUs of compute capability sm 90 and of 89; allowed: of one kind"));
 }
 
+// A bus id is the address of one device. Where a file has none, nothing tells GPUs apart.
+TEST(NcclTopology, RefusesAGpuThatIsListedTwice) {
+  const std::string first = gpu_alone(1, "0x2335", 90, "") + "\n";  // two lines
+  EXPECT_EQ(
+      nccl_topology_refusal(system_of(first + gpu_alone(2, "0x2335", 90, "") + "\n" + first)),
+      "foreign: line 5: found two GPUs of busid \"0000:18:00.0\"; allowed: a busid of its own "
+      "for each GPU");
+  const std::string nameless = R"(<pci class="0x030200" link_speed="16 GT/s" link_width="16"/>)";
+  EXPECT_EQ(read(system_of(nameless + nameless))->node.devices, 2);
+}
+
 // A rack of NVL72 has eighteen trays of four devices (NVIDIA's data sheets of GB200 and GB300).
 TEST(NcclTopology, SaysThatATrayIsPartOfARack) {
   std::string tray;
