@@ -55,6 +55,25 @@ void replace_peers(const PreparedJob& job, const Plan& plan, StepGraph& step, in
   }
 }
 
+// A message waits for a peer, a copy in its place for nobody: on a stream of its own all of a step
+// would arrive, and take memory, at its start. The executor fills them where its program has them.
+TaskList receiving_in_order(const TaskList& list) {
+  TaskList out = list;
+  out.dependencies.clear();
+  out.first_dependency = {0};
+  std::int32_t last_kernel = -1;
+  for (std::int32_t i = 0; i < static_cast<std::int32_t>(list.tasks.size()); ++i) {
+    const Task& task = list.tasks[static_cast<std::size_t>(i)];
+    for (const std::int32_t other : list.dependencies_of(i)) out.dependencies.push_back(other);
+    if (task.stream == Stream::receive && last_kernel >= 0) {
+      out.dependencies.push_back(last_kernel);
+    }
+    out.first_dependency.push_back(static_cast<std::int32_t>(out.dependencies.size()));
+    if (task.stream == Stream::compute) last_kernel = i;
+  }
+  return out;
+}
+
 }  // namespace
 
 Expected<AloneStep> simulate_alone(const PreparedJob& job, const Plan& plan, int stage) {
@@ -64,6 +83,8 @@ Expected<AloneStep> simulate_alone(const PreparedJob& job, const Plan& plan, int
   if (!made) return tl::unexpected(made.error());
   AloneStep out{*std::move(made), {}, {}};
   replace_peers(lone, plan, out.step, stage);
+  TaskList& own = out.step.graph.lists[static_cast<std::size_t>(stage)];
+  own = receiving_in_order(own);
   for (std::size_t i = 0; i < out.step.graph.lists.size(); ++i) {
     if (i == static_cast<std::size_t>(stage)) continue;
     out.step.graph.lists[i] = {};

@@ -1,7 +1,8 @@
 // Simulates the step of one rank without its peers, as `trainyard run --alone` executes it. The
 // rank runs its own operations; a local copy stands in for each collective and message. The rank
 // never waits for another one, so the step has no pipeline bubbles, and it has the mean kernel
-// times, not those of the slowest of many ranks.
+// times, not those of the slowest of many ranks. It fills what it would receive where the program
+// has the receive, and not before.
 //
 // A copy takes bytes / memory bandwidth + the launch of a kernel. Its bytes are those that the
 // executor's transports without peers read and write (`stand_in_transport`,

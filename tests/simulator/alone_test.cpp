@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "simulator/reading/memory_timeline.h"
 #include "simulator/step.h"
 #include "tests/model/cost/example_jobs.h"
 #include "tests/simulator/disturbed_step.h"
@@ -66,6 +69,41 @@ TEST(Alone, OfAStageIsItsKernelsAndCopiesOfItsMessages) {
   const Seconds found = alone(job, plan, 1).step_time;
   EXPECT_NEAR(found.value(), expected.value(), 1e-8);
   EXPECT_LT(found, whole->step_time);
+}
+
+// The most that buffers take where the tasks of a list run one after the other.
+Bytes peak_one_by_one(const TaskList& list) {
+  std::vector<Bytes> taken(list.tasks.size() + 1), freed(list.tasks.size() + 1);
+  for (const Buffer& buffer : list.buffers) {
+    taken[static_cast<std::size_t>(buffer.allocated_by + 1)] += buffer.bytes;
+    if (buffer.freed_by >= 0) freed[static_cast<std::size_t>(buffer.freed_by + 1)] += buffer.bytes;
+  }
+  Bytes held, peak;
+  for (std::size_t i = 0; i < taken.size(); ++i) {
+    held += taken[i];
+    peak = std::max(peak, held);
+    held -= freed[i];
+  }
+  return peak;
+}
+
+// The executor runs a rank's operations one after the other, in the order of the program. Beside
+// kernels a send may hold what it sends a little longer: two messages.
+TEST(Alone, TakesMemoryForWhatItReceivesWhereTheProgramReceivesIt) {
+  constexpr int kMicrobatches = 16;
+  const PreparedJob job = job_of(1, 4, kMicrobatches);
+  PlanRequest request = in_turn(1, 4);
+  const Plan plan = legal_plan(job, request);
+  request.overlap.pipeline = true;
+  const Plan beside = legal_plan(job, request);
+  const Bytes message = activations(job.job);
+  for (const int stage : {0, 1, 3}) {
+    const AloneStep step = alone(job, beside, stage);
+    const TaskList& list = step.step.graph.lists[static_cast<std::size_t>(stage)];
+    const Bytes found = memory_timeline(list, step.timeline.of(0)).peak.bytes;
+    EXPECT_LE(found.value(), (peak_one_by_one(list) + 2 * message).value()) << stage;
+    EXPECT_LE(step.step_time, alone(job, plan, stage).step_time) << stage;
+  }
 }
 
 // The time of copies in layers that replace tensor-parallel operations of one kind in one pass.
