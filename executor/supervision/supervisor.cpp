@@ -163,7 +163,9 @@ class Diagnosis {
     for (int rank = 0; rank < what_.ranks; ++rank) {
       if (!boards_[static_cast<std::size_t>(rank)]) return never_started(rank);
     }
-    return "the launcher of the ranks ended before them" + output();
+    const std::vector<std::string> lines = output_lines();
+    return said_by_a_rank(lines).value_or("the launcher of the ranks ended before them" +
+                                          last_of(lines));
   }
 
  private:
@@ -173,8 +175,23 @@ class Diagnosis {
       if (const auto killed = killed_rank(line)) return *killed;
     }
     const std::string full = no_room(folder_, lines);
+    const auto said = said_by_a_rank(lines);
+    if (full.empty() && said) return *said;
     return fmt::format("rank {} of {} never started{}", rank, what_.ranks,
-                       full.empty() ? output() : full);
+                       full.empty() ? last_of(lines) : full);
+  }
+
+  // What a rank that failed without a board said last. The launcher's own words come before or
+  // after it, as it happens.
+  static std::optional<std::string> said_by_a_rank(const std::vector<std::string>& lines) {
+    constexpr std::string_view kName = "trainyard: ";  // of the command, before whatever it says
+    const auto said = std::find_if(lines.rbegin(), lines.rend(), [&](const std::string& line) {
+      return line.starts_with(kName);
+    });
+    if (said == lines.rend()) return std::nullopt;
+    std::string_view words = *said;
+    while (words.starts_with(kName)) words.remove_prefix(kName.size());
+    return std::string(words);
   }
 
   // The sentence on a rank that mpirun saw end before the rank could write a board.
@@ -199,8 +216,7 @@ class Diagnosis {
     }
     return lines;
   }
-  std::string output() const {
-    const std::vector<std::string> lines = output_lines();
+  static std::string last_of(const std::vector<std::string>& lines) {
     return lines.empty() ? "" : ": " + lines.back();
   }
 
