@@ -54,10 +54,11 @@ struct Tolerance {
   double norm = 1e-5;
 };
 // fp32 has the defaults above. bf16 and fp16 round to 8 or 11 bits after every operation, and each
-// plan does so in another order. Where experts' scores are summed by several ranks, that order may
-// decide a near tie, so that other tokens reach an expert and its gradient changes visibly. Where
-// GEMMs cast to 8 bits, such a rounding moves one number in some thirty to the next one of e4m3, an
-// eighth away, and one in sixteen to the next one of e5m2, a quarter away.
+// plan does so in another order. Where experts' scores come of such other sums (of tensor-,
+// context- or expert-parallel ranks, or of larger micro-batches), the order may decide a near tie,
+// so that other tokens reach an expert and its gradient changes visibly. Where GEMMs cast to 8
+// bits, such a rounding moves one number in some thirty to the next one of e4m3, an eighth away,
+// and one in sixteen to the next one of e5m2, a quarter away.
 Tolerance tolerance_of(const Setting& setting);
 
 // The share() of a difference in which a number is missing or NaN.
