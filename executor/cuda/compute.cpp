@@ -82,10 +82,24 @@ std::vector<std::int64_t> rows_of_all(const std::vector<View>& views) {
   return rows;
 }
 
-// Weights are matrices, biases columns.
+// The weights of a product, stacked by rows, and behind them its biases, a column each. Weights too
+// have one column where the input has.
 struct Weights {
-  std::vector<View> matrices, biases;
-  void add(const View& view) { (view.columns > 1 ? matrices : biases).push_back(view); }
+  std::int64_t width = 0;   // of the input
+  std::int64_t height = 0;  // of all weights: the columns of the output
+  std::vector<View> matrices = {}, biases = {};
+  std::int64_t filled = 0;  // rows of `matrices`
+
+  static Weights of(const View& input, const std::vector<View>& outputs) {
+    Weights weights{.width = input.columns};
+    for (const View& output : outputs) weights.height += output.columns;
+    return weights;
+  }
+  void add(const View& view) {
+    const bool is_matrix = view.columns == width && filled < height;
+    if (is_matrix) filled += view.rows;
+    (is_matrix ? matrices : biases).push_back(view);
+  }
 };
 
 // Matrices cast as the GEMMs of the operation read them.
@@ -109,11 +123,11 @@ GemmOperand part_of_rows(const View& weight, std::int64_t first, std::int64_t co
 }
 
 void linear(const DeviceWork& w) {
-  Weights weights;
-  for (std::size_t i = 1; i < w.operands.in.size(); ++i) weights.add(w.in(i));
   std::vector<View> outs;
   outs.reserve(w.operands.out.size());
   for (const DeviceTensor* out : w.operands.out) outs.push_back(out->view);
+  Weights weights = Weights::of(w.in(0), outs);
+  for (std::size_t i = 1; i < w.operands.in.size(); ++i) weights.add(w.in(i));
   const GemmOperand x = operand_of(w.in(0));
   const CastMatrices cast(w, weights.matrices);
   weights.matrices = cast.views();
@@ -153,7 +167,7 @@ void linear_weight_gradient(const DeviceWork& w) {
   std::vector<View> gradients;
   gradients.reserve(w.operands.in.size());
   for (std::size_t i = 1; i < w.operands.in.size(); ++i) gradients.push_back(w.in(i));
-  Weights weights;
+  Weights weights = Weights::of(w.in(0), gradients);
   for (const DeviceTensor* gradient : w.operands.in_place) weights.add(gradient->view);
   const GemmOperand x = operand_of(w.in(0));
   for_each_overlap(

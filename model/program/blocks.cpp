@@ -224,18 +224,20 @@ void note_gradients_that_go(const UnitPasses& passes, bool splits, UnitBlocks& b
   blocks.sums_with_input = with_input;
 }
 
-// Whether a gradient has gone to the host before its reduction: in a split backward pass one that
-// the input-gradient half completes has gone by the end of the weight-gradient half.
-bool gone_before_reduction(const NetworkUnit& unit, const Parameter& parameter) {
-  return parameter.gradient_away() && unit.splits_backward() &&
-         completing_phase(unit, parameter) == Phase::input_gradient;
+// Whether a gradient has gone to the host before its reduction: under no_sync, which reduces after
+// the last pass; and in a split backward pass one that the input-gradient half completes, which has
+// gone by the end of the weight-gradient half.
+bool gone_before_reduction(const Plan& plan, const NetworkUnit& unit, const Parameter& parameter) {
+  if (!parameter.gradient_away()) return false;
+  return plan.no_sync() ||
+         (unit.splits_backward() && completing_phase(unit, parameter) == Phase::input_gradient);
 }
 
 // Whether a gradient's remaining sums wait for the end of the step: if it has gone to the host, or
 // if it is kept in parts, which the ranks of one copy of the network then sum after its reduction;
 // earlier the passes on their stream would wait for that.
-bool is_late(const NetworkUnit& unit, const Parameter& parameter) {
-  return gone_before_reduction(unit, parameter) || parameter.keeps_gradient_part();
+bool is_late(const Plan& plan, const NetworkUnit& unit, const Parameter& parameter) {
+  return gone_before_reduction(plan, unit, parameter) || parameter.keeps_gradient_part();
 }
 
 void add_reductions(Lowering& lowering, const NetworkUnit& unit, const UnitNames& names,
@@ -252,7 +254,7 @@ void add_reductions(Lowering& lowering, const NetworkUnit& unit, const UnitNames
   }
   std::vector<Parameter> in_pass, late;
   for (const Parameter& parameter : all) {
-    (is_late(unit, parameter) ? late : in_pass).push_back(parameter);
+    (is_late(lowering.plan, unit, parameter) ? late : in_pass).push_back(parameter);
   }
   Operations reduced = gradient_reduction(lowering, in_pass);
   if (lowering.plan.no_sync() && !reduced.empty()) {

@@ -186,8 +186,7 @@ GroupedPlan PipelinePricer::price(const Plan& plan, const Order& order) const {
   std::vector<Estimator::StagesOn> on;
   for (const std::size_t group : order) on.push_back({&estimators_[group], stages_of(plan, group)});
   Estimate priced;
-  const GroupLinks ends =
-      links_over(boundary_between(job_.cluster, order.front(), order.back()));
+  const GroupLinks ends = links_over(boundary_between(job_.cluster, order.front(), order.back()));
   Estimator::estimate_pipeline(on, ends, plan, priced);
   std::size_t stage = 0;
   for (const std::size_t group : order) {

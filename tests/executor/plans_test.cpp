@@ -454,7 +454,7 @@ TEST(ExecutedPlan, ThatLeavesOutStepsThatOverflowIsTheUnshardedNetwork) {
 }
 
 // FSDP2 under a pipeline: gradients are whole and are reduced after each chunk's last backward
-// pass.
+// pass; those that have gone to the host by then come back for it.
 TEST(ExecutedPlan, UnderNoSyncIsTheUnshardedNetwork) {
   Training training = training_in("fp32", "adam");
   training.stack.pipeline_no_sync = true;
@@ -468,6 +468,22 @@ TEST(ExecutedPlan, UnderNoSyncIsTheUnshardedNetwork) {
     request.zero_stage = schedule[0] == 'z' ? 3 : 2;
     request.overlap.data_parallel = true;
     expect_right(tiny_llama(false), request, fmt::format("no_sync, {}", schedule), training);
+    request.offload.gradients = OffloadTarget::host;
+    expect_right(tiny_llama(false), request, fmt::format("no_sync, away, {}", schedule), training);
+  }
+}
+
+// A weight of one column is no bias: attention heads of one element, one of them on each rank.
+TEST(ExecutedPlan, WithProductsOverOneElementIsTheUnshardedNetwork) {
+  for (const bool biases : {false, true}) {
+    Transformer model = tiny_llama(false);
+    model.attention_heads = model.kv_heads = 2;
+    model.head_dim = 1;
+    model.biases = biases;
+    PlanRequest request;
+    request.tensor_parallel = 2;
+    expect_right(model, request, biases ? "one element, biases" : "one element",
+                 training_in("fp32", "adam"));
   }
 }
 

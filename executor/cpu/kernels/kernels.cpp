@@ -117,7 +117,15 @@ class Beside {
   const Tensor<S>* one_;
 };
 
-// Weights are matrices, biases columns.
+// The weights of a product are stacked by rows, and its biases, a column each, come behind them:
+// whether this operand is a weight, when those before it fill `filled` of all `rows`. A weight has
+// one column, too, where the input has.
+template <typename S>
+bool is_weight_of(const Tensor<S>& input, const Tensor<S>& operand, Eigen::Index filled,
+                  Eigen::Index rows) {
+  return operand.cols() == input.cols() && filled < rows;
+}
+
 template <typename S>
 void linear(const Operation& op, const Operands<S>& o) {
   const Tensor<S>& x = *o.in[0];
@@ -130,9 +138,10 @@ void linear(const Operation& op, const Operands<S>& o) {
   Eigen::Index biased = 0;
   for (std::size_t i = 1; i < o.in.size(); ++i) {
     const Tensor<S>& w = *o.in[i];
-    Eigen::Index& from = w.cols() > 1 ? column : biased;
+    const bool is_weight = is_weight_of(x, w, column, width);
+    Eigen::Index& from = is_weight ? column : biased;
     const Eigen::Index rows = std::min(w.rows(), width - from);
-    if (w.cols() > 1) {
+    if (is_weight) {
       const CastWeight<S> read(w, op.cast);
       y.middleCols(from, rows).noalias() = x * read->topRows(rows).transpose();
     } else {
@@ -175,7 +184,7 @@ void linear_weight_gradient(const Operands<S>& o) {
   Eigen::Index biased = 0;
   for (Tensor<S>* gradient : o.in_place) {
     const Eigen::Index rows = gradient->rows();
-    if (gradient->cols() > 1) {
+    if (is_weight_of(x, *gradient, column, (*dy).cols())) {
       gradient->noalias() += (*dy).middleCols(column, rows).transpose() * x;
       column += rows;
     } else {
