@@ -7,12 +7,14 @@
 
 #include "cli/command.h"
 #include "cli/interrupt.h"
+#include "cli/plan/groups.h"
 #include "cli/planner_run.h"
 #include "cli/text/csv.h"
 #include "cli/text/layout/columns.h"
 #include "cli/text/layout/table.h"
 #include "planner/findings/explain.h"
 #include "scenarios/question.h"
+#include "scenarios/unlike_step.h"
 #include "scenarios/write/profile.h"
 #include "scenarios/write/simulation.h"
 #include "simulator/reading/comparison.h"
@@ -28,8 +30,7 @@ struct CompareOptions {
 };
 
 struct PlayedStep {
-  Question question;
-  Plan plan;
+  std::string name;
   StepSimulation simulation;
 };
 
@@ -38,27 +39,34 @@ struct Timed {
   std::optional<PlayedStep> played;
   std::optional<Profile> profile;
 
-  const std::string& name() const {
-    return played ? played->question.scenario.name : profile->name;
-  }
+  const std::string& name() const { return played ? played->name : profile->name; }
   Seconds step_time() const {
     return played ? played->simulation.step_time : mean_step_time(*profile);
   }
 };
 
-Expected<PlayedStep> played(const std::filesystem::path& file) {
-  auto question = read_question(file);
-  if (!question) return tl::unexpected(question.error());
-  PlayedStep out;
-  out.question = *std::move(question);
-  auto plan = plan_of(file, out.question);
+Expected<PlayedStep> played_on_alike(const std::filesystem::path& file, const Question& question) {
+  const auto plan = plan_of(file, question);
   if (!plan) return tl::unexpected(plan.error());
-  out.plan = *std::move(plan);
-  auto simulation =
-      simulate(out.question.job, out.plan, {.conditions = out.question.scenario.simulation});
+  auto simulation = simulate(question.job, *plan, {.conditions = question.scenario.simulation});
   if (!simulation) return tl::unexpected(in_file(file, simulation.error()));
-  out.simulation = *std::move(simulation);
-  return out;
+  return PlayedStep{question.scenario.name, *std::move(simulation)};
+}
+
+Expected<PlayedStep> played(const std::filesystem::path& file) {
+  auto question = read_question(file, NodeKinds::any);
+  if (!question) return tl::unexpected(question.error());
+  const Scenario& scenario = question->scenario;
+  if (!scenario.unlike) return played_on_alike(file, *question);
+  auto answer = search_groups(scenario);
+  if (!answer) return tl::unexpected(in_file(file, answer.error()));
+  if (answer->best.use == GroupUse::alone) {
+    return played_on_alike(file, question_of_group(*std::move(question), answer->best));
+  }
+  auto step = simulate_groups(grouped_job(scenario), scenario, *std::move(answer),
+                              {.conditions = scenario.simulation});
+  if (!step) return tl::unexpected(in_file(file, step.error()));
+  return PlayedStep{scenario.name, std::move(step->simulation)};
 }
 
 Expected<Timed> timed(const std::filesystem::path& file) {

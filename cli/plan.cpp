@@ -125,8 +125,8 @@ Expected<void> check_of_groups(const PlanOptions& options, const Scenario& scena
   if (scenario.plan) return tl::unexpected(in_file(options.file, plan_of_groups()));
   if (options.confirm > 0) {
     return failure("--confirm",
-                   "found with groups of unlike nodes, which the simulator does not play; allowed: "
-                   "with one kind of node, such as the group alone that --out may have written");
+                   "found with groups of unlike nodes; allowed: with one kind of node; trainyard "
+                   "simulate plays a pipeline through groups that --out wrote");
   }
   if (options.top_is_given && options.second()) {
     return failure("--top",

@@ -10,6 +10,7 @@
 
 #include "cli/command.h"
 #include "cli/interrupt.h"
+#include "cli/plan/groups.h"
 #include "cli/planner_run.h"
 #include "model/program/lower.h"
 #include "scenarios/question.h"
@@ -36,6 +37,19 @@ Expected<Program> program_of(const ProgramOptions& options, const Question& ques
   });
 }
 
+// The plan of a job on groups of unlike nodes. Ranks of several groups have one program, unless the
+// groups have replicas of their own.
+Expected<Plan> plan_on_groups(const ProgramOptions& options, const Scenario& scenario) {
+  auto answer = search_groups(scenario);
+  if (!answer) return tl::unexpected(in_file(options.file, answer.error()));
+  if (answer->best.use != GroupUse::replicas) return std::move(answer->best.plan);
+  const std::string where = scenario.use_of_groups ? "/use_of_groups/use" : "/cluster/groups";
+  return tl::unexpected(in_file(
+      options.file, Error{where,
+                          "found replicas on several groups, each with a program of its own; "
+                          "allowed: a pipeline, groups as one cluster, or one group alone"}));
+}
+
 // Checks a rank number: CLI11 would take "" for 0, and does not say what is allowed.
 std::string names_a_rank(const std::string& text) {
   std::int64_t number = 0;
@@ -46,9 +60,11 @@ std::string names_a_rank(const std::string& text) {
 }
 
 int run(const ProgramOptions& options) {
-  const auto question = read_question(options.file);
+  const auto question = read_question(options.file, NodeKinds::any);
   if (!question) return fail(question.error());
-  const auto plan = plan_of(options.file, *question);
+  const Scenario& scenario = question->scenario;
+  const auto plan =
+      scenario.unlike ? plan_on_groups(options, scenario) : plan_of(options.file, *question);
   if (was_interrupted()) return kInterrupted;
   if (!plan) return fail(plan.error());
   const auto program = program_of(options, *question, *plan);
@@ -58,7 +74,7 @@ int run(const ProgramOptions& options) {
   const RankProgram of{*program, layout, rank};
   switch (options.format) {
     case Format::json:
-      return print(program_json(question->scenario, *plan, *program, layout, rank), kDone);
+      return print(program_json(scenario, *plan, *program, layout, rank), kDone);
     case Format::csv:
       return print(csv_text(program_rows(of)), kDone);
     case Format::text:

@@ -121,8 +121,8 @@ Expected<Scenario> parse_scenario(std::string_view text, const std::string& name
 Expected<void> check_like_nodes(const Scenario& scenario) {
   if (!scenario.unlike) return {};
   return failure("/cluster/groups",
-                 "found groups of unlike nodes; allowed: with trainyard plan, estimate, sweep, "
-                 "goodput and diff, or one kind of node");
+                 "found groups of unlike nodes; allowed: with trainyard plan, estimate, simulate, "
+                 "compare, program, sweep, goodput and diff, or one kind of node");
 }
 
 Expected<Scenario> parse_scenario_at(std::string_view text, const fs::path& file) {

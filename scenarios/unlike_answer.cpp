@@ -148,8 +148,8 @@ Error not_for_groups(std::string_view where, std::string_view found, std::string
 
 Error plan_of_groups() {
   return not_for_groups("/plan", "a plan",
-                        "with use_of_groups by estimate, simulate, goodput and diff, or none: the "
-                        "planner finds it");
+                        "with use_of_groups by estimate, simulate, compare, program, goodput and "
+                        "diff, or none: the planner finds it");
 }
 
 namespace {

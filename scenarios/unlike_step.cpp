@@ -80,7 +80,7 @@ Expected<UnlikeStep> simulate_groups(const GroupedJob& job, const Scenario& sett
   const Seconds estimated = best.step_time;
   best.step_time = simulation->step_time;
   best.breakdown = simulation->breakdown;
-  best.boundary = Seconds(0);
+  best.boundary.reset();
   for (GroupShare& share : best.shares) share.busy = share.busy * simulation->step.flop;
   Estimate stages;
   set_stages(pipeline.site(), *simulation, best.plan, stages);

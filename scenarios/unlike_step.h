@@ -8,8 +8,7 @@ namespace trainyard {
 
 struct UnlikeStep {
   StepSimulation simulation;
-  // The answer with the simulated step, breakdown, memory and bill. Its estimate has stages too; of
-  // its plan, GroupedPlan::boundary is zero, because the simulation does not tell what it is.
+  // The answer with the simulated step, breakdown, memory and bill. Its estimate has stages too.
   UnlikeAnswer answer;
   Seconds estimated;  // step time of the same plan by the estimate
 };

@@ -87,7 +87,7 @@ std::string csv_of(const Scenario& scenario, const std::vector<GroupedPlan>& pla
       rows.push_back({{"name", scenario.name},
                       {"use", std::string(name_of(plan.use))},
                       {"step_time_s", csv_number(plan.step_time.value())},
-                      {"boundary_s", csv_number(plan.boundary.value())},
+                      {"boundary_s", csv_number(plan.boundary)},
                       {"group", scenario.unlike->groups[g].name},
                       {"stages", fmt::format("{}", share.stages)},
                       {"layers", fmt::format("{}", share.layers)},

@@ -41,9 +41,9 @@ std::string plan_words(const GroupedPlan& plan, const GroupedPlan& best,
                        const GroupedPlans& found) {
   std::string words = plan_line(shown_plan(plan)) + ".";
   if (&plan != &best && !found.second) words += " " + lost_words(plan, best, found.objective);
-  if (plan.boundary > Seconds(0)) {
+  if (plan.boundary && *plan.boundary > Seconds(0)) {
     words += fmt::format(" What crosses between the groups shows with {} of the step.",
-                         with_unit(plan.boundary));
+                         with_unit(*plan.boundary));
   }
   return words;
 }

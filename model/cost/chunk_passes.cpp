@@ -61,16 +61,17 @@ bool pass_alike(const PreparedJob& job, const Plan& plan, const LayersOfChunks& 
 
 // Whether the chunks of a loop hold unlike layers. The first and the last chunk may have one layer
 // less than the others, for which the embedding or the head stands in (design §3). That cannot be
-// told from their times: an end with more layers looks like one with a larger matrix.
+// told from their times: an end with more layers looks like one with a larger matrix. Of two
+// stages a chunk that is only one layer shorter makes the other wait, though both pass equally
+// long.
 bool layers_are_unlike(const PreparedJob& job, const Plan& plan) {
   const LayersOfChunks layers(plan, job.job.model.layers);
   const int last = plan.pipeline_parallel * plan.virtual_stages - 1;
   for (int chunk = 2; chunk < last; ++chunk) {
     if (!pass_alike(job, plan, layers, chunk, 1)) return true;
   }
-  const auto stands_for_one = [&](int count) {
-    return count == layers[1] || count + 1 == layers[1];
-  };
+  const int at_least = layers[1] - (plan.pipeline_parallel > 2 ? 1 : 0);
+  const auto stands_for_one = [&](int count) { return at_least <= count && count <= layers[1]; };
   // An MTP layer counts twice, for it has a head of its own.
   return !stands_for_one(layers[0]) || !stands_for_one(layers[last] + 2 * job.job.model.mtp_layers);
 }

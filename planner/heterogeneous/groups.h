@@ -61,7 +61,9 @@ struct GroupedPlan {
   Seconds step_time;
   // 10–90 % interval: as wide as that of the group at work whose devices are known the least.
   Seconds step_time_low, step_time_high;
-  Seconds boundary;  // exposed communication between groups, a part of the step
+  // Exposed communication between groups, a part of the step; none: of a simulated step, which does
+  // not tell.
+  std::optional<Seconds> boundary = Seconds(0);
   // The parts of the step: for a pipeline those of the stage with the most to do, where
   // communication between groups counts as pipeline communication; for replicas those of the group
   // that ends last, where it counts as data-parallel communication.

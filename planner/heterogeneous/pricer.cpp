@@ -262,7 +262,7 @@ void PipelinePricer::set_breakdown(const Estimate& priced, std::size_t stage,
        {&Breakdown::data_parallel, &Breakdown::pipeline, &Breakdown::expert_parallel}) {
     parts.*once += priced.breakdown.*once - slowest.*once * plan.microbatches;
   }
-  parts.pipeline += result.boundary;
+  parts.pipeline += *result.boundary;
   parts.optimizer = priced.breakdown.optimizer;
   parts.other = stack.step_overhead;
   parts.bubble = Seconds(0);

@@ -213,8 +213,8 @@ void take_if_last(Seconds end, const Breakdown& breakdown, GroupedPlan& plan) {
 
 // Adds the exchange of gradients over the boundary, which is fully exposed.
 void add_boundary(GroupedPlan& plan) {
-  plan.step_time += plan.boundary;
-  plan.breakdown.data_parallel += plan.boundary;
+  plan.step_time += *plan.boundary;
+  plan.breakdown.data_parallel += *plan.boundary;
 }
 
 // Requires: the split fits, so that every group has a share.

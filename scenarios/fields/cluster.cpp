@@ -207,7 +207,9 @@ Field<ClusterOfGroups> groups_field() {
        .shape = {ListShape{
            {Shape{ObjectShape{&spec_of<cluster_of_nodes_section>, {}}}}, 2, kMostGroups}},
        .doc = "groups of unlike nodes, such as device generations; every node has equally many "
-              "devices. For `trainyard plan`, `estimate`, `goodput`, `diff` and sweeps"},
+              "devices. For `trainyard plan`, `estimate`, `simulate`, `compare`, `program`, "
+              "`goodput`, "
+              "`diff` and sweeps"},
       [](const Json& value, ClusterOfGroups& all, const Place& place) -> Expected<void> {
         for (std::size_t i = 0; i < value.size(); ++i) {
           ClusterOfNodes& group = all.groups.emplace_back();

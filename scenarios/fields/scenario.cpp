@@ -173,8 +173,8 @@ bool asks_for_zero(const Scenario& scenario) {
   return planned || !scenario.space.zero_stage.has(0);
 }
 
-// Checks the simulation against the job. Not for groups of unlike nodes, which are not simulated,
-// and not without a cluster, which a sweep's point may lack here.
+// Checks the simulation against the job. Not for groups of unlike nodes, where it depends on their
+// use, and not without a cluster, which a sweep's point may lack here.
 Expected<void> check_simulation(const Scenario& scenario, const Place& place) {
   if (scenario.unlike || scenario.job.cluster.devices() == 0) return {};
   const auto checked = check(scenario.simulation, scenario.job);

@@ -95,7 +95,6 @@ std::string grouped_simulation_json(const Scenario& scenario, const UnlikeStep& 
   Json json = grouped_estimate_value(scenario, step.answer);
   json["trainyard"] = "simulation/1";
   json["stages"] = stages_value(step.answer.candidate.estimate);
-  json["plans"][0]["boundary_s"] = nullptr;
   json["estimated_step_time_s"] = step.estimated.value();
   add_played(json, scenario, step.answer.best.plan, step.simulation, wall_time);
   return text_of(json);

@@ -16,19 +16,19 @@
 namespace trainyard {
 namespace {
 
-struct Question {
+struct Asked {
   std::string model, node;
   int nodes = 1;
   int global_batch = 1, sequence_length = 1;
   std::string stack, precision = "bf16";
 };
 
-void PrintTo(const Question& question, std::ostream* out) {
+void PrintTo(const Asked& question, std::ostream* out) {
   *out << question.model << " on " << question.nodes << " " << question.node << " with "
        << question.stack;
 }
 
-Job job_of(const Question& q) {
+Job job_of(const Asked& q) {
   const std::string text = fmt::format(
       R"({{"trainyard": "scenario/1", "model": "{}", "cluster": {{"node": "{}", "nodes": {}}},
           "training": {{"global_batch": {}, "sequence_length": {}, "stack": "{}",
@@ -37,7 +37,7 @@ Job job_of(const Question& q) {
   return parse_scenario(text, "question").value().job;
 }
 
-class ChosenPlans : public testing::TestWithParam<Question> {};
+class ChosenPlans : public testing::TestWithParam<Asked> {};
 
 // The times of the worked questions; and no plan is chosen that does not fit in memory when
 // simulated.
@@ -57,16 +57,16 @@ TEST_P(ChosenPlans, AreWhatTheEstimateSaysWhenPlayed) {
 
 INSTANTIATE_TEST_SUITE_P(
     Of, ChosenPlans,
-    testing::Values(Question{"gpt-oss-120b", "dgx-h200", 32, 512, 8192, "megatron-core"},
-                    Question{"qwen3-30b-a3b", "dgx-h200", 8, 128, 4096, "megatron-core"},
-                    Question{"deepseek-v3", "dgx-b200", 64, 2048, 4096, "megatron-core", "fp8"},
-                    Question{"mixtral-8x7b", "dgx-h100-80gb", 8, 256, 4096, "megatron-core"},
-                    Question{"llama-2-13b", "dgx-h100-80gb", 16, 32, 131072, "megatron-core"},
-                    Question{"llama-3.1-70b", "dgx-h100-80gb", 32, 512, 8192, "torchtitan"},
-                    Question{"llama-3.1-405b", "dgx-a100-80gb", 64, 512, 8192, "torchtitan"},
-                    Question{"gemma-3-27b", "dgx-h100-80gb", 8, 256, 8192, "torchtitan"},
-                    Question{"llama-3.1-8b", "dgx-h100-80gb", 8, 256, 8192, "fsdp"},
-                    Question{"llama-3.1-70b", "dgx-a100-80gb", 8, 256, 4096, "deepspeed"}),
+    testing::Values(Asked{"gpt-oss-120b", "dgx-h200", 32, 512, 8192, "megatron-core"},
+                    Asked{"qwen3-30b-a3b", "dgx-h200", 8, 128, 4096, "megatron-core"},
+                    Asked{"deepseek-v3", "dgx-b200", 64, 2048, 4096, "megatron-core", "fp8"},
+                    Asked{"mixtral-8x7b", "dgx-h100-80gb", 8, 256, 4096, "megatron-core"},
+                    Asked{"llama-2-13b", "dgx-h100-80gb", 16, 32, 131072, "megatron-core"},
+                    Asked{"llama-3.1-70b", "dgx-h100-80gb", 32, 512, 8192, "torchtitan"},
+                    Asked{"llama-3.1-405b", "dgx-a100-80gb", 64, 512, 8192, "torchtitan"},
+                    Asked{"gemma-3-27b", "dgx-h100-80gb", 8, 256, 8192, "torchtitan"},
+                    Asked{"llama-3.1-8b", "dgx-h100-80gb", 8, 256, 8192, "fsdp"},
+                    Asked{"llama-3.1-70b", "dgx-a100-80gb", 8, 256, 4096, "deepspeed"}),
     [](const auto& instance) {
       std::string name;
       for (const char c : instance.param.model + "_" + instance.param.stack) {

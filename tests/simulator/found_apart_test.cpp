@@ -402,5 +402,20 @@ TEST(FoundApart, DualpipesCopiesOnADragonflyAreFarFromEachOther) {
   EXPECT_NEAR(estimate_over_simulation(job, request), 1, 0.03);
 }
 
+// An embedding of 1,000 words is no layer: the first and the last chunk then are all but empty, and
+// of two stages, though each passes as long as the other, one always waits. The closed form for
+// alike chunks does not see that.
+TEST(FoundApart, TwoStagesWhoseEndChunksAreShortWaitForEachOther) {
+  PreparedJob job = llama_8b_on_h100(1, 4);
+  job.job.model.vocabulary = 1000;
+  for (const int virtual_stages : {2, 3, 4}) {
+    job.job.model.layers = 2 * virtual_stages - 2;
+    PlanRequest request{.tensor_parallel = 4, .pipeline_parallel = 2, .micro_batch = 1};
+    request.schedule = "interleaved-1f1b";
+    request.virtual_stages = virtual_stages;
+    EXPECT_NEAR(estimate_over_simulation(prepare(job.job), request), 1, 0.02) << virtual_stages;
+  }
+}
+
 }  // namespace
 }  // namespace trainyard

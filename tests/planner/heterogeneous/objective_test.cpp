@@ -276,7 +276,7 @@ TEST(UnlikeObjective, OfReplicasIsTheLeastEnergyOfAllSplitsOfTheBatch) {
       std::vector<Part>& own_parts = parts.emplace_back(1);
       for (int m = 1; m <= 48; ++m) own_parts.push_back(part_of(own, plan, m));
     }
-    const double least = least_energy(job, parts, found->boundary.value(), {}, 48);
+    const double least = least_energy(job, parts, found->boundary->value(), {}, 48);
     EXPECT_NEAR(found->value / least, 1, 1e-3) << slowness.size();
     EXPECT_GE(found->value / least, 1 - 1e-9);
   }
