@@ -73,6 +73,21 @@ void add_end(const LayerCost& end, double share, StageEstimate& stage) {
   stage.passes.add(end.passes(), share);
 }
 
+// Adds those that the stage holds.
+void add_ends(const StageCosts& costs, const StageParameters& held, double share,
+              PricedStage& priced, StageWork& work) {
+  if (held.embedding) {
+    add_end(costs.embedding, share, priced.estimate);
+    priced.units.embedding = costs.embedding.passes();
+    work.embedding.add(priced.units.embedding, share);
+  }
+  if (held.head) {
+    add_end(costs.head, share, priced.estimate);
+    priced.units.head = costs.head.passes();
+    work.head.add(priced.units.head, share);
+  }
+}
+
 DataParallelCost data_parallel_cost(const PreparedJob& job, const Plan& plan, SharedCosts& shared,
                                     const StageParameters& held, const StageWork& work) {
   if (shared.stages_lie_alike) {
@@ -181,16 +196,7 @@ PricedStage price_stage(const PreparedJob& job, const Plan& plan, SharedCosts& s
   units.layers = add_layers(costs, held, repeated, share, stage, work);
   stage.repeated = repeated_flop(job, held, repeated, share);
   set_full_recompute(costs, units);
-  if (held.embedding) {
-    add_end(costs.embedding, share, stage);
-    units.embedding = costs.embedding.passes();
-    work.embedding.add(units.embedding, share);
-  }
-  if (held.head) {
-    add_end(costs.head, share, stage);
-    units.head = costs.head.passes();
-    work.head.add(units.head, share);
-  }
+  add_ends(costs, held, share, priced, work);
   OffloadCopies offload;
   CopiesOfStage copies;
   if (plan.offload != Offload{}) {

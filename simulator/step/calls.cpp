@@ -290,20 +290,15 @@ void StepCalls::add_group(std::size_t group, const Plan& plan, const Program& pr
   CallTable table;
   for (std::size_t block = 0; block < program.blocks.size(); ++block) {
     const bool in_layer = of_layers[block];
-    table.alone.emplace_back();
-    table.in_pairs.emplace_back();
-    for (std::size_t at = 0; at < program.blocks[block].operations.size(); ++at) {
-      const Operation& operation = program.blocks[block].operations[at];
-      if (group > 0 && joins_stages(operation)) {
-        table.alone.back().push_back(of_group_.front().alone[block][at]);
-        table.in_pairs.back().push_back(of_group_.front().in_pairs[block][at]);
-        continue;
-      }
-      const int alone = maker.communicates(operation) ? maker.add(all_, operation, in_layer) : -1;
-      const bool hidden = alone >= 0 && maker.is_hidden_in_pairs(operation);
-      table.alone.back().push_back(alone);
-      table.in_pairs.back().push_back(hidden ? maker.add(all_, operation, in_layer, true) : alone);
+    std::vector<int> calls, in_pairs;
+    for (const Operation& operation : program.blocks[block].operations) {
+      const bool has_own = maker.communicates(operation) && !(group > 0 && joins_stages(operation));
+      calls.push_back(has_own ? maker.add(all_, operation, in_layer) : -1);
+      const bool hidden = has_own && maker.is_hidden_in_pairs(operation);
+      in_pairs.push_back(hidden ? maker.add(all_, operation, in_layer, true) : calls.back());
     }
+    table.alone.push_back(std::move(calls));
+    table.in_pairs.push_back(std::move(in_pairs));
   }
   of_group_.push_back(std::move(table));
   const double slowdown = job.job.training.stack.overlap_slowdown;
@@ -342,7 +337,7 @@ int StepCalls::of(int stage, const IssuedOperation& issued) const {
     const std::size_t other = site_.group_of(issued.call->peer);
     if (other != group) return crossing_[group][other][block][at];
   }
-  const CallTable& table = of_group_[group];
+  const CallTable& table = of_group_[joins_stages(*issued.operation) ? 0 : group];
   return (issued.step->paired ? table.in_pairs : table.alone)[block][at];
 }
 

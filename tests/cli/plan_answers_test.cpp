@@ -260,26 +260,17 @@ TEST(PlanAnswers, WriteOneDocumentIntoAPipe) {
   EXPECT_EQ(PrintedJson::parse(read_text(got)).at("trainyard"), "scenario/1");
 }
 
-// The refusal is one line that names the option, and nothing is printed.
-void expect_refused(const std::string& arguments, const std::string& words) {
-  const Ran ran = run_trainyard("plan " + arguments);
-  EXPECT_EQ(ran.status, 2) << arguments;
-  EXPECT_EQ(ran.out, "");
-  EXPECT_EQ(lines_of(ran.err).size(), 1u) << ran.err;
-  EXPECT_NE(ran.err.find(words), std::string::npos) << ran.err;
-}
-
 TEST(PlanOptions, AreRefusedWhereTheyWouldDoNothing) {
   const std::string file = llama_8b(R"({ "micro_batch": 1, "tensor_parallel": 8 })");
-  expect_refused("--robust --objective memory " + file,
+  expect_refused("plan --robust --objective memory " + file,
                  "--robust: found with --objective memory, which no time changes; allowed: ");
-  expect_refused("--pareto step-time,step-time " + file,
+  expect_refused("plan --pareto step-time,step-time " + file,
                  "--pareto: found step-time,step-time; allowed: two different objectives");
-  expect_refused("--top 5 " + llama_8b(R"({ "nodes": [1, 2] })"), "--top: found with sizes");
+  expect_refused("plan --top 5 " + llama_8b(R"({ "nodes": [1, 2] })"), "--top: found with sizes");
   const std::string unlike = quoted(unlike_groups(1));
-  expect_refused("--robust --objective memory " + unlike, "--robust: found with ");
-  expect_refused("--pareto energy,energy " + unlike, "--pareto: found energy,energy; ");
-  expect_refused("--top 3 --pareto step-time,memory " + unlike, "--top: found with --pareto ");
+  expect_refused("plan --robust --objective memory " + unlike, "--robust: found with ");
+  expect_refused("plan --pareto energy,energy " + unlike, "--pareto: found energy,energy; ");
+  expect_refused("plan --top 3 --pareto step-time,memory " + unlike, "--top: found with --pareto ");
 }
 
 // If memory is one objective of the front, only the other has an interval.

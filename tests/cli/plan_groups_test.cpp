@@ -37,13 +37,6 @@ WrittenBest written_best(const std::filesystem::path& file) {
   return written;
 }
 
-void expect_refused(const std::string& arguments, const std::string& for_what) {
-  const Ran ran = run_trainyard(arguments);
-  EXPECT_EQ(ran.status, 2) << arguments;
-  EXPECT_EQ(lines_of(ran.err).size(), 1u) << ran.err;
-  EXPECT_NE(ran.err.find(for_what), std::string::npos) << ran.err;
-}
-
 // The plan of a document is simulated within a few percent of the estimate, compared with itself
 // and listed.
 void expect_played(const std::filesystem::path& document, const PrintedJson& priced) {

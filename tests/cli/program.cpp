@@ -25,6 +25,14 @@ struct ScratchRoot {
 
 }  // namespace
 
+void expect_refused(const std::string& arguments, const std::string& words) {
+  const Ran ran = run_trainyard(arguments);
+  EXPECT_EQ(ran.status, 2) << arguments;
+  EXPECT_EQ(ran.out, "");
+  EXPECT_EQ(lines_of(ran.err).size(), 1u) << ran.err;
+  EXPECT_NE(ran.err.find(words), std::string::npos) << ran.err;
+}
+
 std::filesystem::path scratch_folder() {
   static const ScratchRoot root;
   const auto* info = testing::UnitTest::GetInstance()->current_test_info();

@@ -19,6 +19,10 @@ struct Ran {
 // program's name, e.g. "NO_COLOR=1" or "timeout 1".
 Ran run_trainyard(const std::string& arguments, const std::string& prefix = "");
 
+// Expects that the program refuses these arguments: exit status 2, and one line with `words`,
+// alone.
+void expect_refused(const std::string& arguments, const std::string& words);
+
 // A folder that only the running test uses; it is empty when the test starts.
 std::filesystem::path scratch_folder();
 std::filesystem::path write_scratch(const std::string& name, const std::string& text);
