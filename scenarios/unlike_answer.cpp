@@ -32,9 +32,8 @@ int used_devices(const UnlikeCluster& cluster, const Groups& used) {
 
 // A cluster of the group's nodes with as many devices as the plan uses in all groups.
 Cluster stand_in_cluster(const UnlikeCluster& cluster, const Groups& used, std::size_t group) {
-  Cluster whole = cluster.groups[group];
-  whole.nodes = used_devices(cluster, used) / whole.devices_per_node;
-  return whole;
+  const Cluster& own = cluster.groups[group];
+  return with_nodes(own, used_devices(cluster, used) / own.devices_per_node);
 }
 
 // Sets the mean price and power of the used groups' devices; unknown if one of them is unknown.

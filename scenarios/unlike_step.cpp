@@ -71,7 +71,7 @@ Expected<UnlikeStep> simulate_groups(const GroupedJob& job, const Scenario& sett
   if (best.use != GroupUse::pipeline) {
     return failure(settings.use_of_groups ? "/use_of_groups/use" : "/cluster/groups",
                    fmt::format("found {}, which the simulator does not play; allowed: a pipeline "
-                               "through groups, or one group alone",
+                               "(use_of_groups), or one group alone",
                                words_of(best.use)));
   }
   const UnlikePipeline pipeline(job.model, job.training, job.cluster, best.order, best.plan);
@@ -97,9 +97,9 @@ Expected<UnlikeStep> simulate_groups(const GroupedJob& job, const Scenario& sett
   return UnlikeStep{*std::move(simulation), std::move(answer), estimated};
 }
 
-const Device& fullest_device(const GroupedJob& job, const UnlikeStep& step) {
+const Device& fullest_device(const UnlikeCluster& cluster, const UnlikeStep& step) {
   const auto stage = static_cast<std::size_t>(step.answer.candidate.estimate.fullest_stage);
-  return job.cluster.groups[groups_of_stages(step.answer.best)[stage]].device;
+  return cluster.groups[groups_of_stages(step.answer.best)[stage]].device;
 }
 
 }  // namespace trainyard

@@ -19,6 +19,6 @@ Expected<UnlikeStep> simulate_groups(const GroupedJob& job, const Scenario& sett
                                      UnlikeAnswer answer, const StepOptions& options);
 
 // The device of the stage that takes the largest share of its memory.
-const Device& fullest_device(const GroupedJob& job, const UnlikeStep& step);
+const Device& fullest_device(const UnlikeCluster& cluster, const UnlikeStep& step);
 
 }  // namespace trainyard

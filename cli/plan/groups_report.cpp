@@ -346,20 +346,15 @@ std::string groups_report(const Question& question, const GroupAnswer& answer, c
   return text + style.strong(wrap(limit_words(answer.plans.front())));
 }
 
-std::string grouped_summary(const Question& question, const UnlikeAnswer& answer,
-                            const Style& style) {
+std::string grouped_estimate_report(const Question& question, const UnlikeAnswer& answer,
+                                    const Style& style) {
   const Scenario& scenario = question.scenario;
   const GroupedPlan& plan = answer.best;
   return job_heading(question, style) + "\n" + groups_table(scenario, {plan}, style) + "\n" +
          paragraph("plan", plan_words(plan, plan, {}), style) +
          paragraph("step", interval_words(plan), style) +
-         paragraph("cost", money_words(scenario, answer.candidate.estimate) + ".", style);
-}
-
-std::string grouped_estimate_report(const Question& question, const UnlikeAnswer& answer,
-                                    const Style& style) {
-  return grouped_summary(question, answer, style) +
-         verdict_of(question.scenario, answer.best, style);
+         paragraph("cost", money_words(scenario, answer.candidate.estimate) + ".", style) +
+         verdict_of(scenario, plan, style);
 }
 
 }  // namespace trainyard

@@ -21,9 +21,6 @@ struct GroupAnswer {
 };
 std::string groups_report(const Question& question, const GroupAnswer& answer, const Style& style);
 
-// The job, one plan for it, its step with its interval, and what it costs.
-std::string grouped_summary(const Question& question, const UnlikeAnswer& answer,
-                            const Style& style);
 // The report on one plan, whether it fits or not.
 std::string grouped_estimate_report(const Question& question, const UnlikeAnswer& answer,
                                     const Style& style);

@@ -132,8 +132,8 @@ std::string simulation_report(const Question& question, const Plan& plan,
 
 std::string grouped_simulation_report(const Question& question, const UnlikeStep& step,
                                       const Style& style) {
-  const Device& fullest = fullest_device(grouped_job(question.scenario), step);
-  return grouped_summary(question, step.answer, style) + "\n" +
+  const Device& fullest = fullest_device(*question.scenario.unlike, step);
+  return grouped_estimate_report(question, step.answer, style) + "\n" +
          tables(step.simulation, step.answer.candidate.estimate, fullest.memory, style) + "\n" +
          played_line(step.simulation, step.estimated) +
          dynamic_line(question, step.answer.best.plan, step.simulation) +

@@ -4,6 +4,12 @@
 
 namespace trainyard {
 
+Cluster with_nodes(Cluster cluster, int nodes) {
+  if (nodes != cluster.nodes) cluster.inter.dimensions.clear();
+  cluster.nodes = nodes;
+  return cluster;
+}
+
 BytesPerSecond nics_of_a_device(const Cluster& group) {
   const InterNode& inter = group.inter;
   return inter.bandwidth * (inter.efficiency * inter.nics_per_node / group.devices_per_node);

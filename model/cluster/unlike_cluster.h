@@ -33,6 +33,10 @@ struct UnlikeCluster {
 
 Boundary boundary_between(const UnlikeCluster& cluster, std::size_t a, std::size_t b);
 
+// A cluster of `nodes` such nodes. A torus of another size is as near to a cube as its nodes
+// divide.
+Cluster with_nodes(Cluster cluster, int nodes);
+
 // A device's share of the bandwidth of its node's NICs.
 BytesPerSecond nics_of_a_device(const Cluster& group);
 

@@ -4,8 +4,8 @@
 //
 // Each stage's passes are priced from its layers (layer_cost.h), the schedule's span is taken of
 // them (handbook §8), and what happens once a step is added (fill of the pipeline, ends of the
-// data-parallel traffic, optimizer). Valid for equal nodes; contention beyond shared NICs and
-// leaves is the simulator's business.
+// data-parallel traffic, optimizer). Valid for equal nodes, or stages on equal nodes each;
+// contention beyond shared NICs and leaves is the simulator's business.
 #pragma once
 
 #include <span>

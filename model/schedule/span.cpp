@@ -98,10 +98,6 @@ ChunkTimes waits_in_rounds(PipelineShape shape, const RingTimes& ring, ChunkTime
   return shape.stages * (ring.pace - before_last) - (ring.first - first);
 }
 
-}  // namespace
-
-namespace {
-
 // With one chunk a stage: the longest way of a micro-batch that turns back before the last stage.
 // Stage i runs a = min(m, p − i) forward passes before its first backward pass, and these come at
 // the pace of the slowest stage before it. Then that backward pass goes back to a stage j, which

@@ -97,9 +97,8 @@ std::vector<PreparedJob> prepared_groups(const GroupedJob& job, const std::vecto
   std::vector<PreparedJob> result;
   result.reserve(nodes.size());
   for (std::size_t g = 0; g < nodes.size(); ++g) {
-    Cluster cluster = job.cluster.groups[g];
-    cluster.nodes = nodes[g];
-    result.push_back(prepare({job.model, std::move(cluster), job.training}));
+    result.push_back(
+        prepare({job.model, with_nodes(job.cluster.groups[g], nodes[g]), job.training}));
   }
   return result;
 }
@@ -155,13 +154,26 @@ Seconds PipelinePricer::Crossing::added_to(const Side& side) const {
   return overlapped ? 2 * side.more * slowdown : side.more;
 }
 
+// The ranks of one stage share the NICs of their node when they send, as between stages of one
+// cluster, unless the bandwidth of the boundary is named.
+Boundary PipelinePricer::boundary_of(std::size_t group, std::size_t other, const Plan& plan) const {
+  Boundary between = boundary_between(job_.cluster, group, other);
+  if (job_.cluster.boundary.bandwidth) return between;
+  const auto sends_of = [&](std::size_t g) {
+    const GroupLinks stages = plan_links(whole_[g], plan).pipeline;
+    return stages.domains > 1 ? stages.passing : nics_of_a_device(job_.cluster.groups[g]);
+  };
+  between.bandwidth = std::min(sends_of(group), sends_of(other));
+  return between;
+}
+
 PipelinePricer::Crossing::Side PipelinePricer::side_of(std::size_t group, std::size_t other,
                                                        std::size_t stage, int boundary,
                                                        const Plan& plan) const {
   const PreparedJob& own = whole_[group];
   PlanLinks links = plan_links(own, plan);
   const Seconds near = pipeline_sends(own, plan, links).behind(boundary);
-  links.pipeline = links_over(boundary_between(job_.cluster, group, other));
+  links.pipeline = links_over(boundary_of(group, other, plan));
   const Seconds far = pipeline_sends(own, plan, links).between;
   return {stage, far, std::max(Seconds(0), far - near)};
 }
@@ -186,7 +198,7 @@ GroupedPlan PipelinePricer::price(const Plan& plan, const Order& order) const {
   std::vector<Estimator::StagesOn> on;
   for (const std::size_t group : order) on.push_back({&estimators_[group], stages_of(plan, group)});
   Estimate priced;
-  const GroupLinks ends = links_over(boundary_between(job_.cluster, order.front(), order.back()));
+  const GroupLinks ends = links_over(boundary_of(order.front(), order.back(), plan));
   Estimator::estimate_pipeline(on, ends, plan, priced);
   std::size_t stage = 0;
   for (const std::size_t group : order) {

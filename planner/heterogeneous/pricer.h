@@ -1,6 +1,7 @@
 // Prices pipelines through all groups of unlike nodes of a job, and deals layers to their stages.
-// Assumes (planner/heterogeneous/groups.h): a stage costs what it costs in a cluster of its group's
-// nodes alone, and sends between groups take the boundary's bandwidth and latency.
+// Assumes (planner/heterogeneous/groups.h): a stage costs what it costs in a cluster of as many
+// nodes as all groups have, all of its group's kind, and sends between groups take the boundary's
+// bandwidth and latency.
 #pragma once
 
 #include <deque>
@@ -63,6 +64,8 @@ class PipelinePricer {
     void add_to(std::vector<PassTimes>& passes) const;
     Seconds added_to(const Side& side) const;
   };
+  // What a rank of a stage has for its messages to a stage of another group.
+  Boundary boundary_of(std::size_t group, std::size_t other, const Plan& plan) const;
   // `boundary`: the stage in front of it.
   Crossing::Side side_of(std::size_t group, std::size_t other, std::size_t stage, int boundary,
                          const Plan& plan) const;

@@ -208,8 +208,7 @@ Field<ClusterOfGroups> groups_field() {
            {Shape{ObjectShape{&spec_of<cluster_of_nodes_section>, {}}}}, 2, kMostGroups}},
        .doc = "groups of unlike nodes, such as device generations; every node has equally many "
               "devices. For `trainyard plan`, `estimate`, `simulate`, `compare`, `program`, "
-              "`goodput`, "
-              "`diff` and sweeps"},
+              "`goodput`, `diff` and sweeps"},
       [](const Json& value, ClusterOfGroups& all, const Place& place) -> Expected<void> {
         for (std::size_t i = 0; i < value.size(); ++i) {
           ClusterOfNodes& group = all.groups.emplace_back();
@@ -256,6 +255,27 @@ Expected<void> read_topology(const Json& value, Scenario& scenario, const Place&
   return assemble({node->node, parts.nodes, parts.fabric}, scenario.job.cluster, place);
 }
 
+// Checks that every group's fabric can have all nodes: stages are priced in a cluster of as many
+// nodes as all groups have.
+Expected<void> check_fabrics_of_all(const UnlikeCluster& unlike, const Place& place) {
+  int nodes = 0;
+  for (const Cluster& group : unlike.groups) nodes += group.nodes;
+  for (std::size_t g = 0; g < unlike.groups.size(); ++g) {
+    const Cluster& group = unlike.groups[g];
+    if (group.inter.kind == InterNodeKind::graph) {
+      return (place / g).error(
+          "found a drawn fabric; allowed with groups of unlike nodes: fat-tree, rail, dragonfly, "
+          "torus");
+    }
+    const auto checked = check_fabric(with_nodes(group, nodes));
+    if (!checked) {
+      return (place / g).error(
+          fmt::format("with the nodes of all groups: {}", checked.error().message));
+    }
+  }
+  return {};
+}
+
 Expected<void> read_groups(const Json& value, Scenario& scenario, const Place& place) {
   ClusterOfGroups parts;
   if (auto done = cluster_of_groups_section().read(value, parts, place); !done) return done;
@@ -270,6 +290,7 @@ Expected<void> read_groups(const Json& value, Scenario& scenario, const Place& p
         .error(fmt::format("found nodes of {} and of {} devices; allowed: of equal numbers", first,
                            group.devices_per_node));
   }
+  if (auto done = check_fabrics_of_all(unlike, place / "groups"); !done) return done;
   scenario.job.cluster = unlike.groups.front();
   scenario.unlike = std::move(unlike);
   return {};

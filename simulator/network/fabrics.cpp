@@ -15,6 +15,24 @@ std::vector<std::int32_t> counted_from(std::int32_t first, std::span<const std::
   return own;
 }
 
+// The members of a fabric among those of a group, and a transfer between two of them.
+struct Own {
+  std::vector<std::int32_t> members;
+  Transfer transfer;
+};
+template <typename IsOwn>
+Own own_of(std::span<const std::int32_t> members, const Transfer& transfer, const IsOwn& is_own) {
+  Own own{.members = {}, .transfer = transfer};
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    if (!is_own(members[i])) continue;
+    const auto place = static_cast<int>(own.members.size());
+    if (static_cast<int>(i) == transfer.from) own.transfer.from = place;
+    if (static_cast<int>(i) == transfer.to) own.transfer.to = place;
+    own.members.push_back(members[i]);
+  }
+  return own;
+}
+
 }  // namespace
 
 Expected<Fabrics> Fabrics::make(std::span<const FabricGroup> groups, const NamedBoundary& boundary,
@@ -84,19 +102,27 @@ GroupLinks Fabrics::links_of(std::span<const std::int32_t> members) const {
     if (part->first_device == 0) return part->fabric.links_of(members);
     return part->fabric.links_of(counted_from(part->first_device, members));
   }
-  const Part& first = parts_[part_of(members.front())];
-  GroupLinks links = first.fabric.links_of({});
-  for (const std::int32_t member : members) {
-    const Part& other = parts_[part_of(member)];
-    if (&other == &first) continue;
-    links.across_latency =
-        std::max(links.across_latency, boundary_.between(*first.cluster, *other.cluster).latency);
-  }
+  GroupLinks links = parts_[part_of(members.front())].fabric.links_of({});
+  links.across_latency = latency_between(members);
   links.size = static_cast<int>(members.size());
   links.ranks_per_domain =
       ranks_together(members, [&](std::int32_t member) { return domain_of(member); });
   links.domains = links.size / links.ranks_per_domain;
   return links;
+}
+
+Seconds Fabrics::latency_between(std::span<const std::int32_t> members) const {
+  std::vector<bool> has_members(parts_.size());
+  for (const std::int32_t member : members) has_members[part_of(member)] = true;
+  Seconds longest;
+  for (std::size_t a = 0; a < parts_.size(); ++a) {
+    for (std::size_t b = a + 1; b < parts_.size(); ++b) {
+      if (!has_members[a] || !has_members[b]) continue;
+      longest =
+          std::max(longest, boundary_.between(*parts_[a].cluster, *parts_[b].cluster).latency);
+    }
+  }
+  return longest;
 }
 
 void Fabrics::append_way(std::span<const std::int32_t> members, int ranks_per_domain,
@@ -107,11 +133,13 @@ void Fabrics::append_way(std::span<const std::int32_t> members, int ranks_per_do
   }
   const std::int32_t from = members[static_cast<std::size_t>(transfer.from)];
   const std::int32_t to = members[static_cast<std::size_t>(transfer.to)];
-  Part& part = parts_[part_of(from)];
-  if (part_of(to) != part_of(from)) return append_between(from, to, round, uses);
+  const std::size_t at = part_of(from);
+  if (part_of(to) != at) return append_between(from, to, round, uses);
+  Part& part = parts_[at];
+  const Own own = own_of(members, transfer, [&](std::int32_t of) { return part_of(of) == at; });
   const std::size_t first = uses.size();
-  part.fabric.append_way(counted_from(part.first_device, members), ranks_per_domain, round,
-                         transfer, uses);
+  part.fabric.append_way(counted_from(part.first_device, own.members), ranks_per_domain, round,
+                         own.transfer, uses);
   for (std::size_t use = first; use < uses.size(); ++use) uses[use].link += part.first_link;
 }
 

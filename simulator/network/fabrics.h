@@ -36,7 +36,8 @@ class Fabrics {
   int devices() const { return devices_; }
   // The device's number in its domain.
   int place_of(int device) const;
-  // As those of one Fabric. Between domains of different groups the latency is the boundary's.
+  // As those of one Fabric. Between members of several groups the latency is the
+  // boundary's.
   GroupLinks links_of(std::span<const std::int32_t> members) const;
   void append_way(std::span<const std::int32_t> members, int ranks_per_domain,
                   const TransferRound& round, const Transfer& transfer, std::vector<LinkUse>& uses);
@@ -55,6 +56,8 @@ class Fabrics {
   std::size_t part_of(std::int32_t device) const;
   // The one part that has all members; none: they are in several.
   const Part* common_part(std::span<const std::int32_t> members) const;
+  // The longest latency between any two groups that have members.
+  Seconds latency_between(std::span<const std::int32_t> members) const;
   int domain_of(std::int32_t device) const;
   Expected<void> check_boundary() const;
   void append_between(std::int32_t from, std::int32_t to, const TransferRound& round,

@@ -42,11 +42,10 @@ UnlikePipeline::UnlikePipeline(const Transformer& model, const Training& trainin
   int nodes = 0;
   for (const std::size_t group : order) nodes += cluster.groups[group].nodes;
   for (const std::size_t group : order) {
-    Cluster own = cluster.groups[group];
+    const Cluster& own = cluster.groups[group];
     stages_.push_back(own.devices() * plan.pipeline_parallel / plan.devices());
     own_.push_back(prepare({model, own, training}));
-    own.nodes = nodes;
-    priced_.push_back(prepare({model, std::move(own), training}));
+    priced_.push_back(prepare({model, with_nodes(own, nodes), training}));
   }
 }
 

@@ -22,10 +22,8 @@ struct StepSite {
   NamedBoundary boundary = {};
 
   std::size_t group_of(int stage) const;
-  const PreparedJob& job_of(int stage) const { return *groups[group_of(stage)].priced; }
   // The network and its training, which all groups have in common.
   const PreparedJob& any() const { return *groups.front().priced; }
-  bool is_alike() const { return groups.size() == 1; }
   Boundary boundary_of(std::size_t group, std::size_t other) const;
   // The largest of any group's stack; calls of other groups contend less.
   double overlap_slowdown() const;

@@ -74,6 +74,30 @@ TEST(UnlikePipeline, TakesAMessagesTimeMoreEachWayOverANarrowBoundary) {
   EXPECT_NEAR(step_with(10e9, 1e-3) - fast, 3 * (1e-3 - 1e-5), 1e-5);
 }
 
+// A named latency holds between groups, however long those of their own fabrics are: two messages
+// and the sum of the gradient norm, as above.
+TEST(UnlikePipeline, HasTheBoundarysLatencyBetweenGroupsOnly) {
+  const PreparedJob job = llama_8b_on_h100(2, 1);
+  const Plan plan = legal_plan(job, stages(2, 8, false));
+  UnlikeCluster cluster = two_groups(job, 1);
+  for (Cluster& group : cluster.groups) group.inter.latency = Seconds(1e-2);
+  const Seconds slow = played(job, cluster, plan).step_time;
+  cluster.boundary.latency = Seconds(1e-5);
+  const Seconds fast = played(job, cluster, plan).step_time;
+  EXPECT_NEAR((slow - fast).value(), 3 * (1e-2 - 1e-5), 1e-4);
+}
+
+// A ring over ranks of both groups: the sum of the gradient norm. It is four bytes, so that the
+// step is nearly that of the fastest algorithm.
+TEST(UnlikePipeline, PlaysRingsOverRanksOfSeveralGroups) {
+  const PreparedJob job = llama_8b_on_h100(4, 64);
+  PlanRequest request = stages(4, 8, false);
+  const Seconds fastest = played(job, two_groups(job, 2), legal_plan(job, request)).step_time;
+  request.collective = "ring";
+  const Plan plan = legal_plan(job, request);
+  EXPECT_NEAR(played(job, two_groups(job, 2), plan).step_time / fastest, 1, 0.2);
+}
+
 // Without a named bandwidth a message goes over the NICs of both ends, so the narrower ones decide.
 TEST(UnlikePipeline, SendsOverTheNarrowerNicsOfTwoGroups) {
   const PreparedJob job = llama_8b_on_h100(2, 1);
@@ -118,6 +142,13 @@ TEST(UnlikePipeline, SumsUpATiedEmbeddingOverTheBoundary) {
   const double message = static_cast<double>(job.job.training.sequence_length) / 8 * 12288 * 2;
   EXPECT_NEAR((step_with(1e9).step_time - fast.step_time).value(),
               (sum + 2 * message) * (1e-9 - 1e-10), 1e-8);
+}
+
+TEST(UnlikePipeline, RefusesAStepBeyondItsClock) {
+  const PreparedJob job = llama_8b_on_h100(2, 1'000'000'000);
+  const Plan plan = legal_plan(job, stages(2, 8, false));
+  const UnlikePipeline pipeline(job.job.model, job.job.training, two_groups(job, 1), {0, 1}, plan);
+  EXPECT_EQ(simulate(pipeline, plan).error().where, "simulation");
 }
 
 TEST(UnlikePipeline, RefusesConditionsOfRanksAndLinks) {

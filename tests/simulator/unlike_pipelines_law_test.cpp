@@ -1,5 +1,6 @@
 // Random pipelines through groups of unlike nodes: what the planner's pricer says of a plan, beside
-// its simulation on the fabrics of the groups, which is the second computation of the step.
+// its simulation on the fabrics of the groups, which is the second computation of the step. The
+// nodes have the catalog's own fabrics.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>

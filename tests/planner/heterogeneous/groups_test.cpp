@@ -39,6 +39,20 @@ TEST(UnlikeGroups, OfLikeNodesAreOneCluster) {
   }
 }
 
+// Where the bandwidth between groups is not named, ranks of one stage share their node's NICs there
+// as they do between stages of one cluster: here two ranks of a node's four, one NIC.
+TEST(UnlikeGroups, OfLikeNodesSendAsOneCluster) {
+  GroupedJob groups = two_groups(1);
+  for (Cluster& group : groups.cluster.groups) group.inter.nics_per_node = 1;
+  Cluster cluster = groups.cluster.groups[0];
+  cluster.nodes = 2;
+  const PreparedJob job = prepare({groups.model, cluster, groups.training});
+  PlanRequest request{.tensor_parallel = 2, .pipeline_parallel = 4, .schedule = "1f1b"};
+  const Plan plan = make_plan(request, groups.model, job.job.cluster, groups.training).value();
+  const GroupedPlan found = price_pipeline(groups, request, {0, 1});
+  EXPECT_NEAR(found.step_time / estimate(job, plan).step_time, 1, 1e-9);
+}
+
 // The breakdown sums to the step: nothing is left out or counted twice.
 TEST(UnlikeGroups, HaveStepsOfTheirParts) {
   const GroupedPlans found = plan_groups(groups_of({1, 1.5}));
