@@ -24,10 +24,10 @@ Boundary boundary_between(const UnlikeCluster& cluster, std::size_t a, std::size
   return cluster.boundary.between(cluster.groups[a], cluster.groups[b]);
 }
 
-GroupLinks links_over(const Boundary& boundary) {
-  return {.size = 2,
+GroupLinks links_over(const Boundary& boundary, int groups) {
+  return {.size = groups,
           .ranks_per_domain = 1,
-          .domains = 2,
+          .domains = groups,
           .inside = boundary.bandwidth,
           .inside_pair = boundary.bandwidth,
           .across = boundary.bandwidth,

@@ -40,7 +40,7 @@ Cluster with_nodes(Cluster cluster, int nodes);
 // A device's share of the bandwidth of its node's NICs.
 BytesPerSecond nics_of_a_device(const Cluster& group);
 
-// The links of two devices on either side of a boundary.
-GroupLinks links_over(const Boundary& boundary);
+// The links of devices of `groups` groups, one of each.
+GroupLinks links_over(const Boundary& boundary, int groups = 2);
 
 }  // namespace trainyard

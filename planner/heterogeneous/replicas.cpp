@@ -144,15 +144,7 @@ PlanLinks across_all(const GroupedJob& job, const PreparedJob& prepared, const P
     }
   }
   PlanLinks links = plan_links(prepared, plan);
-  links.pipeline = {.size = static_cast<int>(groups),
-                    .ranks_per_domain = 1,
-                    .domains = static_cast<int>(groups),
-                    .inside = least.bandwidth,
-                    .inside_pair = least.bandwidth,
-                    .across = least.bandwidth,
-                    .passing = least.bandwidth,
-                    .across_all_to_all = least.bandwidth,
-                    .across_latency = least.latency};
+  links.pipeline = links_over(least, static_cast<int>(groups));
   return links;
 }
 
