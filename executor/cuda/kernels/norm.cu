@@ -442,6 +442,7 @@ void rotate(const Queue& queue, const View& in_place, const RotaryColumns& colum
             const RowPlaces& places, double direction) {
   constexpr std::int64_t kMostTurns = 2048;  // cosines and sines of a block: 16 KiB
   const std::int64_t half = columns.width / 2;
+  if (half == 0) return;  // heads of one element have no pair to turn
   const RotarySpeeds speeds{direction, std::log2(1e4) / static_cast<double>(-half)};
   const auto begin = [&](auto* kernel, std::int64_t packs) {
     const std::int64_t rows =

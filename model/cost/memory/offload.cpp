@@ -251,7 +251,7 @@ Seconds weight_crossing(const PreparedJob& job, const Plan& plan, const ClassPar
 // made them: all, or the ends', which later passes add to.
 double summed_late(const Plan& plan, const StageParameters& stage) {
   if (plan.held_zero_stage() >= 2) return 0;
-  if (!plan.overlap.data_parallel) {
+  if (!plan.overlap.data_parallel || plan.no_sync()) {
     const double dense = plan.data_parallel * plan.context_parallel > 1 ? stage.dense : 0;
     return dense + (plan.expert_data_parallel > 1 ? stage.experts : 0);
   }
