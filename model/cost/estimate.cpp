@@ -87,13 +87,13 @@ bool repeats_previous(const PreparedJob& job, const Plan& plan, const SharedCost
 }
 
 // Consecutive stages that run on one job's cluster. Those of a usual plan are all of them.
-struct PricedStages {
+struct StagesOfJob {
   const PreparedJob& job;
   SharedCosts shared;
   int first, end;
 };
 
-StepEnds fill_stages(std::span<PricedStages> groups, const Plan& plan, Estimate& out) {
+StepEnds fill_stages(std::span<StagesOfJob> groups, const Plan& plan, Estimate& out) {
   StepEnds ends;
   PricedStage own;
   Slack slack(plan, out.losses);
@@ -137,7 +137,7 @@ StepEnds fill_stages(std::span<PricedStages> groups, const Plan& plan, Estimate&
     }
   }
   ends.lost = slack.lost(out.passes);
-  const bool share_links = std::ranges::all_of(groups, [](const PricedStages& of) {
+  const bool share_links = std::ranges::all_of(groups, [](const StagesOfJob& of) {
     return of.shared.links.dense_gradient.loads != nullptr;
   });
   if (share_links) ends.lost = std::min(ends.lost, beside);
@@ -190,11 +190,11 @@ enum class Pipeline { scheduled, never_waits };
 
 // What sends add to the step once; where groups of stages send unlike, as if all sent like the
 // slowest.
-Seconds added_by_sends(std::span<const PricedStages> groups, const Plan& plan, Pipeline pipeline,
+Seconds added_by_sends(std::span<const StagesOfJob> groups, const Plan& plan, Pipeline pipeline,
                        const BesideRamps& beside, const Estimate& out) {
   const auto& chunks = out.chunk_passes.empty() ? out.passes : out.chunk_passes;
   Seconds most;
-  for (const PricedStages& of : groups) {
+  for (const StagesOfJob& of : groups) {
     const Stack& stack = of.job.job.training.stack;
     const PipelineSends& sends = of.shared.sends;
     Seconds added = fill_time(stack, plan, chunks, sends, beside);
@@ -206,7 +206,7 @@ Seconds added_by_sends(std::span<const PricedStages> groups, const Plan& plan, P
   return most;
 }
 
-void fill_step(std::span<const PricedStages> groups, const Plan& plan, StepEnds ends,
+void fill_step(std::span<const StagesOfJob> groups, const Plan& plan, StepEnds ends,
                Pipeline pipeline, Estimate& out) {
   const PreparedJob& job = groups.front().job;
   out.slowest_stage = argmax_stage(out, [](const StageEstimate& s) { return s.passes.total(); });
@@ -259,7 +259,7 @@ void fill_rates(const PreparedJob& job, const Plan& plan, Estimate& out) {
 }
 
 // Prices all stages on the clusters of these jobs, except what follows for a whole cluster.
-void price_stages(std::span<PricedStages> groups, const Plan& plan, Pipeline pipeline,
+void price_stages(std::span<StagesOfJob> groups, const Plan& plan, Pipeline pipeline,
                   Estimate& out) {
   const auto stages = static_cast<std::size_t>(plan.pipeline_parallel);
   stage_parameters(groups.front().job, plan, out.held);
@@ -271,7 +271,7 @@ void price_stages(std::span<PricedStages> groups, const Plan& plan, Pipeline pip
 
 void price(const PreparedJob& job, const Plan& plan, const PlanLinks& links, Pipeline pipeline,
            const KernelTimeTable* table, Estimate& out) {
-  PricedStages all{job, shared_costs(job, plan, links, table), 0, plan.pipeline_parallel};
+  StagesOfJob all{job, shared_costs(job, plan, links, table), 0, plan.pipeline_parallel};
   price_stages({&all, 1}, plan, pipeline, out);
   fill_rates(job, plan, out);
   fill_peaks(job.job, out);
@@ -325,7 +325,7 @@ void Estimator::estimate_pipeline(std::span<const StagesOn> on, const GroupLinks
                                   const Plan& plan, Estimate& out) {
   std::vector<PlanLinks> links;
   links.reserve(on.size());
-  std::vector<PricedStages> groups;
+  std::vector<StagesOfJob> groups;
   int first = 0;
   for (const auto& [estimator, stages] : on) {
     const PreparedJob& job = estimator->job_;
