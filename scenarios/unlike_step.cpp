@@ -29,7 +29,7 @@ void set_stages(const StepSite& site, const StepSimulation& simulation, const Pl
                 Estimate& out) {
   std::size_t stage = 0;
   for (const StageGroup& group : site.groups) {
-    const Estimate own = estimate(*group.priced, plan);
+    const Estimate own = estimate(*group.whole, plan);
     for (int i = 0; i < group.stages; ++i, ++stage) {
       out.stages.push_back(own.stages[stage]);
       out.held.push_back(own.held[stage]);

@@ -276,7 +276,7 @@ Expected<void> check_clock(const StepSite& site, const Plan& plan,
       std::ranges::any_of(conditions.stragglers, [](const Straggler& of) { return of.speed > 1; });
   if (less || faster) return {};
   for (const StageGroup& group : site.groups) {
-    const Estimate estimated = estimate(*group.priced, plan);
+    const Estimate estimated = estimate(*group.whole, plan);
     if (kSame * computing_time(plan, estimated) < to_seconds(kEndOfClock)) return {};
   }
   const Estimate estimated = estimate(site.any(), plan);

@@ -1,6 +1,7 @@
 #include "model/cost/estimate.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "model/bisection.h"
 #include "model/cost/chunk_passes.h"
@@ -188,22 +189,20 @@ PipelineSends beyond_passes(const Stack& stack, const Plan& plan, PipelineSends 
 // Whether a pipeline is timed as its schedule runs it, or as if no stage ever waited.
 enum class Pipeline { scheduled, never_waits };
 
-// What sends add to the step once; where groups of stages send unlike, as if all sent like the
-// slowest.
+// What sends add to the step once: in fill and drain those of all groups of stages, and the waits
+// of the group that holds up the others the most.
 Seconds added_by_sends(std::span<const StagesOfJob> groups, const Plan& plan, Pipeline pipeline,
                        const BesideRamps& beside, const Estimate& out) {
   const auto& chunks = out.chunk_passes.empty() ? out.passes : out.chunk_passes;
-  Seconds most;
+  Seconds fill, waits;
   for (const StagesOfJob& of : groups) {
     const Stack& stack = of.job.job.training.stack;
     const PipelineSends& sends = of.shared.sends;
-    Seconds added = fill_time(stack, plan, chunks, sends, beside);
-    if (pipeline == Pipeline::scheduled) {
-      added += waits_for_sends(plan, out.passes, beyond_passes(stack, plan, sends));
-    }
-    most = std::max(most, added);
+    fill += fill_time(stack, plan, chunks, sends, beside);
+    if (pipeline == Pipeline::never_waits) continue;
+    waits = std::max(waits, waits_for_sends(plan, out.passes, beyond_passes(stack, plan, sends)));
   }
-  return most;
+  return fill + waits;
 }
 
 void fill_step(std::span<const StagesOfJob> groups, const Plan& plan, StepEnds ends,
@@ -321,19 +320,19 @@ void Estimator::estimate_bound(const Plan& plan, Estimate& out) const {
   price(job_, plan, links(plan), Pipeline::never_waits, &kernels_, out);
 }
 
-void Estimator::estimate_pipeline(std::span<const StagesOn> on, const GroupLinks& ends,
-                                  const Plan& plan, Estimate& out) {
+void Estimator::estimate_pipeline(std::span<const StagesOn> on, const Plan& plan, Estimate& out) {
   std::vector<PlanLinks> links;
   links.reserve(on.size());
   std::vector<StagesOfJob> groups;
   int first = 0;
-  for (const auto& [estimator, stages] : on) {
-    const PreparedJob& job = estimator->job_;
-    links.push_back(estimator->links(plan));
-    links.back().ends = &ends;
-    groups.push_back(
-        {job, shared_costs(job, plan, links.back(), &estimator->kernels_), first, first + stages});
-    first += stages;
+  for (const StagesOn& stages : on) {
+    const Estimator& own = *stages.estimator;
+    links.push_back(stages.links);
+    links.back().choice.known = &own.collectives_;
+    SharedCosts shared = shared_costs(own.job_, plan, links.back(), &own.kernels_);
+    shared.sends = stages.sends;
+    groups.push_back({own.job_, std::move(shared), first, first + stages.stages});
+    first += stages.stages;
   }
   price_stages(groups, plan, Pipeline::scheduled, out);
 }

@@ -78,16 +78,16 @@ class Estimator {
   // The step as if no stage ever waited for another (no bubble): a lower bound, and fast, for no
   // pass list is played where a schedule has no closed form. Memory is that of estimate().
   void estimate_bound(const Plan& plan, Estimate& out) const;
-  // A pipeline whose stages run on unlike nodes, each as in a cluster of its own estimator's job.
-  // It leaves out what follows for a whole cluster: rates, peaks of memory, cost and energy. Sends
-  // between stages of two jobs count as sends on either. `ends`: the links of the first stage with
-  // the last, which are of different jobs.
+  // A pipeline whose stages run on unlike nodes: the job of each estimator has the cluster of its
+  // own stages. It leaves out what follows for a whole cluster (rates, peaks of memory, cost and
+  // energy), and sends between stages of two jobs.
   struct StagesOn {
     const Estimator* estimator;
     int stages;
+    PlanLinks links;      // of these stages, and `ends` of the pipeline
+    PipelineSends sends;  // from one of them to the next
   };
-  static void estimate_pipeline(std::span<const StagesOn> on, const GroupLinks& ends,
-                                const Plan& plan, Estimate& out);
+  static void estimate_pipeline(std::span<const StagesOn> on, const Plan& plan, Estimate& out);
   // As plan_links(), with the collectives kept here. This outlives them.
   PlanLinks links(const Plan& plan) const;
   // As stage_costs() of model/cost/layer_cost.h, with the kernel times kept here.

@@ -208,7 +208,7 @@ PricedStage price_stage(const PreparedJob& job, const Plan& plan, SharedCosts& s
   }
   work.use = shared.use;
   if (plan.overlap.pipeline && shape.route == Route::loop) {
-    work.around = shared.sends.around(plan.pipeline_parallel);
+    work.around = shared.sends.around();
   }
   work.passes_at_end = plan.schedule->weight_gradients_at_end(shape, index);
   const auto data = data_parallel_cost(job, plan, shared, held, work);

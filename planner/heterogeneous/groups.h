@@ -6,10 +6,9 @@
 // group alone. The first three are searched for every choice of groups, so that a group that only
 // delays is left out.
 //
-// Assumes: a stage costs what it costs in a cluster of all nodes made of its group's; sends between
-// stages of two groups and the gradients of unlike replicas cross the boundary, all devices of the
-// narrower side at once; the schedule is 1F1B (together: any). Nodes of all groups have as many
-// devices.
+// Assumes: a stage costs what it costs in a cluster of its group's nodes; sends between stages of
+// two groups and the gradients of unlike replicas cross the boundary, all devices of the narrower
+// side at once; the schedule is 1F1B (together: any). Nodes of all groups have as many devices.
 #pragma once
 
 #include <atomic>

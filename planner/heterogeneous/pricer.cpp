@@ -19,11 +19,11 @@ namespace {
 std::size_t as_size(int index) { return static_cast<std::size_t>(index); }
 
 // Compute time of a step on a device, averaged over these stages of the estimate `priced`.
-Seconds busy_of(const Plan& plan, const Estimate& priced, std::size_t first, int stages) {
+Seconds busy_of(const Plan& plan, const Estimate& priced, const StagesOfGroup& of) {
   Seconds busy;
-  for (std::size_t stage = first; stage < first + as_size(stages); ++stage) {
-    const Breakdown& parts = priced.stages[stage].exposed;
-    busy += (parts.compute + parts.embedding_head + parts.recompute) / stages;
+  for (int stage = of.first; stage < of.end; ++stage) {
+    const Breakdown& parts = priced.stages[as_size(stage)].exposed;
+    busy += (parts.compute + parts.embedding_head + parts.recompute) / (of.end - of.first);
   }
   return busy * plan.microbatches + priced.breakdown.optimizer;
 }
@@ -43,6 +43,11 @@ Seconds layer_times(const AllocationProblem& problem) {
   Seconds sum;
   for (const AllocatedLayer& layer : problem.layers) sum += layer.time;
   return sum;
+}
+
+// What sends inside its group add to the passes of a stage.
+Seconds sends_at(const StagesOfGroup& of, const Plan& plan, int stage) {
+  return sends_in_passes(of.job->job.training.stack, plan, of.sends, stage).total();
 }
 
 // The least ratio of a layer's time here to that on the reference devices.
@@ -108,7 +113,10 @@ PipelinePricer::PipelinePricer(const GroupedJob& job, const GroupSearchOptions& 
       options_(options),
       whole_(prepared_groups(job, std::vector<int>(job.cluster.groups.size(), nodes_of_all(job)))),
       devices_(whole_.front().job.cluster.devices()) {
-  for (const PreparedJob& group : whole_) estimators_.emplace_back(group);
+  std::vector<int> nodes;
+  for (const Cluster& group : job.cluster.groups) nodes.push_back(group.nodes);
+  own_ = prepared_groups(job, nodes);
+  for (const PreparedJob& group : own_) estimators_.emplace_back(group);
 }
 
 std::optional<Plan> PipelinePricer::legal(const PlanRequest& request) const {
@@ -136,117 +144,51 @@ int PipelinePricer::stages_of(const Plan& plan, std::size_t group) const {
   return job_.cluster.groups[group].devices() * plan.pipeline_parallel / devices_;
 }
 
-// The stage before the boundary sends activations, the one behind it gradients. Where sends are
-// overlapped, each side's sends slow the compute beside them.
-void PipelinePricer::Crossing::add_to(std::vector<PassTimes>& passes) const {
-  if (!overlapped) {
-    passes[before.stage].forward += before.more;
-    passes[behind.stage].input_gradient += behind.more;
-    return;
-  }
-  for (const Side& side : {before, behind}) {
-    passes[side.stage].forward += side.more * slowdown;
-    passes[side.stage].input_gradient += side.more * slowdown;
-  }
-}
-
-Seconds PipelinePricer::Crossing::added_to(const Side& side) const {
-  return overlapped ? 2 * side.more * slowdown : side.more;
-}
-
-// The ranks of one stage share the NICs of their node when they send, as between stages of one
-// cluster, unless the bandwidth of the boundary is named.
-Boundary PipelinePricer::boundary_of(std::size_t group, std::size_t other, const Plan& plan) const {
-  Boundary between = boundary_between(job_.cluster, group, other);
-  if (job_.cluster.boundary.bandwidth) return between;
-  const auto sends_of = [&](std::size_t g) {
-    const GroupLinks stages = plan_links(whole_[g], plan).pipeline;
-    return stages.domains > 1 ? stages.passing : nics_of_a_device(job_.cluster.groups[g]);
-  };
-  between.bandwidth = std::min(sends_of(group), sends_of(other));
-  return between;
-}
-
-PipelinePricer::Crossing::Side PipelinePricer::side_of(std::size_t group, std::size_t other,
-                                                       std::size_t stage, int boundary,
-                                                       const Plan& plan) const {
-  const PreparedJob& own = whole_[group];
-  PlanLinks links = plan_links(own, plan);
-  const Seconds near = pipeline_sends(own, plan, links).behind(boundary);
-  links.pipeline = links_over(boundary_of(group, other, plan));
-  const Seconds far = pipeline_sends(own, plan, links).between;
-  return {stage, far, std::max(Seconds(0), far - near)};
-}
-
-std::vector<PipelinePricer::Crossing> PipelinePricer::crossings(const Plan& plan,
-                                                                const Order& order) const {
-  std::vector<Crossing> all;
-  std::size_t stage = 0;
-  for (std::size_t i = 0; i + 1 < order.size(); ++i) {
-    stage += as_size(stages_of(plan, order[i]));
-    const int boundary = static_cast<int>(stage) - 1;
-    all.push_back({side_of(order[i], order[i + 1], stage - 1, boundary, plan),
-                   side_of(order[i + 1], order[i], stage, boundary, plan), plan.overlap.pipeline,
-                   job_.training.stack.overlap_slowdown});
-  }
-  return all;
+std::vector<StagesOfGroup> PipelinePricer::stages_in(const Order& order, const Plan& plan) const {
+  return stages_of_groups(job_.cluster.boundary, own_, plan, order);
 }
 
 GroupedPlan PipelinePricer::price(const Plan& plan, const Order& order) const {
   GroupedPlan result{.use = GroupUse::pipeline, .order = order, .plan = plan, .feasible = true};
   result.shares.resize(whole_.size());
+  const std::vector<StagesOfGroup> groups = stages_in(order, plan);
+  const GroupLinks ends =
+      links_over(boundary_of(job_.cluster.boundary, *groups.front().job, *groups.back().job, plan));
   std::vector<Estimator::StagesOn> on;
-  for (const std::size_t group : order) on.push_back({&estimators_[group], stages_of(plan, group)});
+  for (const StagesOfGroup& of : groups) {
+    on.push_back({&estimators_[of.group], of.end - of.first, of.links, of.sends});
+    on.back().links.ends = &ends;
+  }
   Estimate priced;
-  const GroupLinks ends = links_over(boundary_of(order.front(), order.back(), plan));
-  Estimator::estimate_pipeline(on, ends, plan, priced);
-  std::size_t stage = 0;
-  for (const std::size_t group : order) {
-    GroupShare& share = result.shares[group];
+  Estimator::estimate_pipeline(on, plan, priced);
+  for (const StagesOfGroup& of : groups) {
+    GroupShare& share = result.shares[of.group];
     share.replicas = plan.data_parallel;
     share.microbatches = plan.microbatches;
-    share.busy = busy_of(plan, priced, stage, stages_of(plan, group));
-    for (int i = stages_of(plan, group); i > 0; --i) {
-      take_stage(plan, priced, stage++, whole_[group].job.cluster.usable_memory(), share, result);
+    share.busy = busy_of(plan, priced, of);
+    const Bytes capacity = of.job->job.cluster.usable_memory();
+    for (int stage = of.first; stage < of.end; ++stage) {
+      take_stage(plan, priced, as_size(stage), capacity, share, result);
     }
   }
-  add_times(priced, result);
+  add_times(priced, groups, result);
   set_value(job_.cluster, whole_, options_, result);
   return result;
 }
 
-// The least time between micro-batches where sends are overlapped. 1F1B keeps one micro-batch more
-// in flight at a stage than at the next: while one micro-batch goes through k stages in a row and
-// back, k of them pass. The slowest of all rows of stages counts.
-Seconds PipelinePricer::pace_of(const std::vector<PassTimes>& passes,
-                                const std::vector<Crossing>& crossed) {
-  std::vector<Seconds> sends(passes.size());  // to a stage from the one before, and back
-  for (const Crossing& crossing : crossed) {
-    sends[crossing.behind.stage] = crossing.before.send + crossing.behind.send;
-  }
-  Seconds pace;
-  for (std::size_t first = 0; first < passes.size(); ++first) {
-    Seconds sum = passes[first].total();
-    for (std::size_t last = first + 1; last < passes.size(); ++last) {
-      sum += passes[last].total() + sends[last];
-      pace = std::max(pace, sum / static_cast<double>(last - first + 1));
-    }
-  }
-  return pace;
-}
-
 // Sends over a boundary that are overlapped are exposed in fill and drain, and set the pace of the
 // pipeline where micro-batches wait for them.
-void PipelinePricer::add_times(const Estimate& priced, GroupedPlan& result) const {
+void PipelinePricer::add_times(const Estimate& priced, std::span<const StagesOfGroup> groups,
+                               GroupedPlan& result) const {
   const Plan& plan = result.plan;
   const PipelineShape shape = pipeline_shape(plan);
   std::vector<PassTimes> passes = priced.passes;
   const Seconds without = longest_span(*plan.schedule, shape, passes);
-  const std::vector<Crossing> crossed = crossings(plan, result.order);
+  const std::vector<Crossing> crossed = crossings(job_.cluster.boundary, groups, plan);
   for (const Crossing& crossing : crossed) crossing.add_to(passes);
   Seconds span = longest_span(*plan.schedule, shape, passes);
   if (plan.overlap.pipeline) {
-    for (const Crossing& crossing : crossed) span += crossing.before.more + crossing.behind.more;
+    for (const Crossing& crossing : crossed) span += crossing.in_ramps();
     span = std::max(span, plan.microbatches * pace_of(passes, crossed));
   }
   result.boundary = span - without;
@@ -290,7 +232,7 @@ void PipelinePricer::set_breakdown(const Estimate& priced, std::size_t stage,
 PipelinePricer::Degrees PipelinePricer::degrees_of(const Plan& plan) const {
   Degrees degrees{.plan = plan, .of_groups = {}};
   if (has_named_layers()) return degrees;
-  for (const PreparedJob& prepared : whole_) {
+  for (const PreparedJob& prepared : own_) {
     auto own = allocation_problem(prepared, plan);
     if (!own) return {.plan = plan, .of_groups = {}};
     degrees.of_groups.push_back(*std::move(own));
@@ -302,16 +244,19 @@ PipelinePricer::Degrees PipelinePricer::degrees_of(const Plan& plan) const {
 // reference; on those of each other group they are slower or faster by one factor.
 AllocationProblem PipelinePricer::problem_of(const Degrees& degrees, const Order& order) const {
   const Plan& plan = degrees.plan;
+  const std::vector<StagesOfGroup> groups = stages_in(order, plan);
   AllocationProblem problem = degrees.of_groups[order.front()];
   const Seconds reference = layer_times(problem);
-  std::size_t stage = as_size(stages_of(plan, order.front()));
-  for (std::size_t i = 1; i < order.size(); ++i) {
-    const AllocationProblem& own = degrees.of_groups[order[i]];
+  for (const StagesOfGroup& of : groups) {
+    const AllocationProblem& own = degrees.of_groups[of.group];
     const double slowness = layer_times(own) / reference;
-    const std::size_t end = stage + as_size(stages_of(plan, order[i]));
-    for (; stage < end; ++stage) problem.stages[stage] = as_slow(own.stages[stage], slowness);
+    for (int stage = of.first; stage < of.end; ++stage) {
+      AllocatedStage& dealt = problem.stages[as_size(stage)];
+      dealt = as_slow(own.stages[as_size(stage)], slowness);
+      dealt.time += sends_at(of, plan, stage);
+    }
   }
-  for (const Crossing& crossing : crossings(plan, order)) {
+  for (const Crossing& crossing : crossings(job_.cluster.boundary, groups, plan)) {
     for (const auto& side : {crossing.before, crossing.behind}) {
       problem.stages[side.stage].time += crossing.added_to(side);
     }
@@ -333,15 +278,15 @@ Seconds PipelinePricer::least_step(const Degrees& degrees, const Order& order) c
   const std::vector<AllocatedLayer>& reference = degrees.of_groups.front().layers;
   Seconds work = layer_times(degrees.of_groups.front());
   double weights = 0;
-  std::size_t stage = as_size(plan.pipeline_parallel);
-  for (std::size_t i = order.size(); i-- > 0;) {
-    const std::size_t group = order[i];
-    const AllocationProblem& own = degrees.of_groups[group];
+  const std::vector<StagesOfGroup> groups = stages_in(order, plan);
+  for (std::size_t i = groups.size(); i-- > 0;) {
+    const StagesOfGroup& of = groups[i];
+    const AllocationProblem& own = degrees.of_groups[of.group];
     const double slowness = least_slowness(own.layers, reference);
-    for (int left = stages_of(plan, group); left > 0; --left) {
+    for (int stage = of.end; stage-- > of.first;) {
       const double counted = hides ? 0 : weights;
       weights += std::max(0.0, (1 / slowness - counted) / plan.microbatches);
-      work += own.stages[--stage].time / slowness;
+      work += (own.stages[as_size(stage)].time + sends_at(of, plan, stage)) / slowness;
     }
   }
   return work / weights;

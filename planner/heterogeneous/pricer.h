@@ -1,15 +1,16 @@
 // Prices pipelines through all groups of unlike nodes of a job, and deals layers to their stages.
-// Assumes (planner/heterogeneous/groups.h): a stage costs what it costs in a cluster of as many
-// nodes as all groups have, all of its group's kind, and sends between groups take the boundary's
-// bandwidth and latency.
+// Assumes (planner/heterogeneous/groups.h): a stage costs what it costs in a cluster of its group's
+// nodes, and sends between groups take the boundary's bandwidth and latency.
 #pragma once
 
 #include <deque>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "model/cost/estimate.h"
 #include "model/schedule/schedule.h"
+#include "planner/heterogeneous/crossing.h"
 #include "planner/heterogeneous/groups.h"
 #include "planner/layers/allocation.h"
 
@@ -50,29 +51,9 @@ class PipelinePricer {
  private:
   int stages_of(const Plan& plan, std::size_t group) const;
 
-  // The sends between the last stage of one group and the first of the next.
-  struct Crossing {
-    struct Side {
-      std::size_t stage = 0;
-      Seconds send;  // of a device, over the boundary
-      Seconds more;  // how much longer that takes than inside its group
-    };
-    Side before, behind;
-    bool overlapped = false;
-    double slowdown = 0;  // of compute beside an overlapped send
-
-    void add_to(std::vector<PassTimes>& passes) const;
-    Seconds added_to(const Side& side) const;
-  };
-  // What a rank of a stage has for its messages to a stage of another group.
-  Boundary boundary_of(std::size_t group, std::size_t other, const Plan& plan) const;
-  // `boundary`: the stage in front of it.
-  Crossing::Side side_of(std::size_t group, std::size_t other, std::size_t stage, int boundary,
-                         const Plan& plan) const;
-  std::vector<Crossing> crossings(const Plan& plan, const Order& order) const;
-  static Seconds pace_of(const std::vector<PassTimes>& passes,
-                         const std::vector<Crossing>& crossed);
-  void add_times(const Estimate& priced, GroupedPlan& result) const;
+  std::vector<StagesOfGroup> stages_in(const Order& order, const Plan& plan) const;
+  void add_times(const Estimate& priced, std::span<const StagesOfGroup> groups,
+                 GroupedPlan& result) const;
   // `stage`: the one with the most to do.
   void set_breakdown(const Estimate& priced, std::size_t stage, GroupedPlan& result) const;
 
@@ -85,7 +66,8 @@ class PipelinePricer {
   const GroupedJob& job_;
   const GroupSearchOptions& options_;
   std::vector<PreparedJob> whole_;    // [group]: as many of its nodes as all groups have
-  std::deque<Estimator> estimators_;  // of each
+  std::vector<PreparedJob> own_;      // [group]: its own nodes
+  std::deque<Estimator> estimators_;  // of each of these
   int devices_;
 };
 

@@ -238,11 +238,11 @@ Split moved(const std::vector<ReplicaPricer>& groups, Split split, std::size_t f
   return split;
 }
 
-constexpr Seconds kNever(std::numeric_limits<double>::infinity());
+constexpr Seconds kNoPrice(std::numeric_limits<double>::infinity());
 
 bool fits(std::vector<ReplicaPricer>& groups, const Split& split) {
   for (std::size_t g = 0; g < groups.size(); ++g) {
-    if (groups[g].price(split[g]) == kNever) return false;
+    if (groups[g].price(split[g]) == kNoPrice) return false;
   }
   return true;
 }
@@ -290,7 +290,7 @@ std::vector<ReplicaPricer> pricers_of(const Team& team, const PlanRequest& reque
 // The split of the shortest step; empty: there is none, or none that fits and steps in less than
 // `worth`.
 Split fastest_split(const Team& team, const PlanRequest& request,
-                    std::vector<ReplicaPricer>& groups, Seconds worth = kNever) {
+                    std::vector<ReplicaPricer>& groups, Seconds worth = kNoPrice) {
   std::vector<SplitGroup> times;
   times.reserve(groups.size());
   for (ReplicaPricer& group : groups) {
@@ -330,7 +330,7 @@ class ReplicaSearch {
  private:
   // A longer step is of no interest; known only where the value is never below the step.
   Seconds limit() const {
-    if (!is_at_least_step(team_.options.objective)) return kNever;
+    if (!is_at_least_step(team_.options.objective)) return kNoPrice;
     return Seconds(best_ ? std::min(worth_, best_->value) : worth_);
   }
 

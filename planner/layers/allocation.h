@@ -90,7 +90,8 @@ Seconds allocation_step(const AllocationProblem& problem,
 // The problem of a plan's degrees under the cost model. The layers of a stage with several chunks
 // are not contiguous: then all layers must be of one kind, so that only their number matters.
 // Nothing for other plans, for schedules with two ways through the stages, and where activations
-// are offloaded. Under PassOrders::any, times are the least that any order of passes allows.
+// are offloaded. Under PassOrders::any, times are the least that any order of passes allows. Where
+// the job's cluster holds only some of the stages (plan_links()), times are without sends.
 enum class PassOrders { of_the_plan, any };
 std::optional<AllocationProblem> allocation_problem(const PreparedJob& job, const Plan& plan,
                                                     PassOrders orders = PassOrders::of_the_plan);

@@ -90,7 +90,9 @@ class Translation {
     AllocationProblem problem;
     problem.microbatches = plan_.microbatches;
     add_layers(problem);
-    const PipelineSends sends = pipeline_sends(job_, plan_, links_);
+    PipelineSends sends = pipeline_sends(job_, plan_, links_);
+    const bool holds_all = sends.stages == plan_.pipeline_parallel;
+    if (!holds_all) sends = {};
     for (int stage = 0; stage < plan_.pipeline_parallel; ++stage) {
       problem.stages.push_back(stage_of(stage, sends));
     }

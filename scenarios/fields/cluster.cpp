@@ -255,8 +255,8 @@ Expected<void> read_topology(const Json& value, Scenario& scenario, const Place&
   return assemble({node->node, parts.nodes, parts.fabric}, scenario.job.cluster, place);
 }
 
-// Checks that every group's fabric can have all nodes: stages are priced in a cluster of as many
-// nodes as all groups have.
+// Checks that every group's fabric can have all nodes: a plan through several groups must be legal
+// in a cluster of as many nodes as all have, whichever group's they are.
 Expected<void> check_fabrics_of_all(const UnlikeCluster& unlike, const Place& place) {
   int nodes = 0;
   for (const Cluster& group : unlike.groups) nodes += group.nodes;

@@ -137,17 +137,31 @@ class OneMessage {
   std::map<Kind, Bytes> whole_;
 };
 
+// Whether ranks of several stages take part in a collective.
+bool joins_stages(const Operation& operation) {
+  switch (operation.group) {
+    case Group::tied_embedding:
+    case Group::mirror:
+    case Group::model:
+    case Group::all:
+      return true;
+    default:
+      return false;
+  }
+}
+
 class CallMaker {
  public:
-  CallMaker(const PreparedJob& job, const Plan& plan, const Program& program,
+  CallMaker(const StageGroup& group, const Plan& plan, const Program& program,
             const RankLayout& layout)
-      : job_(job),
+      : job_(*group.own),
+        whole_(*group.whole),
         plan_(plan),
         layout_(layout),
-        links_(plan_links(job, plan)),
+        links_(plan_links(job_, plan)),
         one_message_(plan, program) {
-    if (plan.overlap.expert_parallel) exchanges_ = shown_of_exchanges(job, plan, links_);
-    if (plan.schedule->route == Route::both_ways) in_pairs_ = shown_in_pairs(job, plan, links_);
+    if (plan.overlap.expert_parallel) exchanges_ = shown_of_exchanges(job_, plan, links_);
+    if (plan.schedule->route == Route::both_ways) in_pairs_ = shown_in_pairs(job_, plan, links_);
   }
 
   // Whether passes that run side by side hide some of the operation.
@@ -190,14 +204,14 @@ class CallMaker {
 
   bool communicates(const Operation& operation) const {
     if (!is_communication(operation.kind) || operation.message <= Bytes(0)) return false;
-    return operation.kind == OperationKind::send ||
-           (operation.kind != OperationKind::receive && links_of(operation).size > 1);
+    return operation.kind != OperationKind::receive && links_of(operation).size > 1;
   }
 
  private:
   GroupLinks links_of(const Operation& operation) const {
     if (operation.group == Group::none) return links_.pipeline;
-    return group_links(job_.tiers, layout_.members(operation.group, 0).shape);
+    const FabricTiers& tiers = (joins_stages(operation) ? whole_ : job_).tiers;
+    return group_links(tiers, layout_.members(operation.group, 0).shape);
   }
 
   // Whether a token is sent once to each domain and passed on there.
@@ -234,6 +248,7 @@ class CallMaker {
   }
 
   const PreparedJob& job_;
+  const PreparedJob& whole_;
   const Plan& plan_;
   const RankLayout& layout_;
   PlanLinks links_;
@@ -241,19 +256,6 @@ class CallMaker {
   ShownShares exchanges_;
   double in_pairs_ = 1;
 };
-
-// Whether ranks of several stages take part in a collective.
-bool joins_stages(const Operation& operation) {
-  switch (operation.group) {
-    case Group::tied_embedding:
-    case Group::mirror:
-    case Group::model:
-    case Group::all:
-      return true;
-    default:
-      return false;
-  }
-}
 
 }  // namespace
 
@@ -283,8 +285,7 @@ StepCalls::StepCalls(const StepSite& site, const Plan& plan, const Program& prog
 
 void StepCalls::add_group(std::size_t group, const Plan& plan, const Program& program,
                           const RankLayout& layout) {
-  const PreparedJob& job = *site_.groups[group].priced;
-  const CallMaker maker(job, plan, program, layout);
+  const CallMaker maker(site_.groups[group], plan, program, layout);
   const std::vector<bool> of_layers = called_by_layers(program);
   const std::size_t first = all_.calls.size();
   CallTable table;
@@ -301,7 +302,7 @@ void StepCalls::add_group(std::size_t group, const Plan& plan, const Program& pr
     table.in_pairs.push_back(std::move(in_pairs));
   }
   of_group_.push_back(std::move(table));
-  const double slowdown = job.job.training.stack.overlap_slowdown;
+  const double slowdown = site_.groups[group].own->job.training.stack.overlap_slowdown;
   if (slowdown == site_.overlap_slowdown()) return;
   for (std::size_t call = first; call < all_.calls.size(); ++call) {
     all_.calls[call].contention *= slowdown / site_.overlap_slowdown();

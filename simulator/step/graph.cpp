@@ -154,7 +154,7 @@ std::vector<std::vector<StepChannel>> add_lists(const StepSite& site, const Plan
   std::vector<std::vector<StepChannel>> channels;
   int stage = 0;
   for (const StageGroup& group : site.groups) {
-    const StepTimes times(*group.priced, plan, *step.program);
+    const StepTimes times(*group.own, plan, *step.program);
     step.kernel_stretch = times.kernel_stretch();  // the stack's, so the same for all groups
     for (const int end = stage + group.stages; stage < end; ++stage) {
       StepList list = step_list(*step.program, stage, times, calls, loads);

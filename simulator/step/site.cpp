@@ -18,7 +18,7 @@ Boundary StepSite::boundary_of(std::size_t group, std::size_t other) const {
 double StepSite::overlap_slowdown() const {
   double most = 0;
   for (const StageGroup& group : groups) {
-    most = std::max(most, group.priced->job.training.stack.overlap_slowdown);
+    most = std::max(most, group.own->job.training.stack.overlap_slowdown);
   }
   return most;
 }
@@ -26,7 +26,7 @@ double StepSite::overlap_slowdown() const {
 Seconds StepSite::step_overhead() const {
   Seconds most;
   for (const StageGroup& group : groups) {
-    most = std::max(most, group.priced->job.training.stack.step_overhead);
+    most = std::max(most, group.own->job.training.stack.step_overhead);
   }
   return most;
 }
@@ -45,14 +45,14 @@ UnlikePipeline::UnlikePipeline(const Transformer& model, const Training& trainin
     const Cluster& own = cluster.groups[group];
     stages_.push_back(own.devices() * plan.pipeline_parallel / plan.devices());
     own_.push_back(prepare({model, own, training}));
-    priced_.push_back(prepare({model, with_nodes(own, nodes), training}));
+    whole_.push_back(prepare({model, with_nodes(own, nodes), training}));
   }
 }
 
 StepSite UnlikePipeline::site() const {
   StepSite site{.groups = {}, .boundary = boundary_};
   for (std::size_t i = 0; i < stages_.size(); ++i) {
-    site.groups.push_back({&priced_[i], &own_[i], stages_[i]});
+    site.groups.push_back({&own_[i], &whole_[i], stages_[i]});
   }
   return site;
 }

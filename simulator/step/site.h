@@ -12,8 +12,8 @@ namespace trainyard {
 
 // Both jobs outlive the site.
 struct StageGroup {
-  const PreparedJob* priced = nullptr;  // what kernels and calls of its stages cost
-  const PreparedJob* own = nullptr;     // the nodes that there are
+  const PreparedJob* own = nullptr;    // on the group's nodes
+  const PreparedJob* whole = nullptr;  // on as many of its nodes as all groups have
   int stages = 0;
 };
 
@@ -23,7 +23,7 @@ struct StepSite {
 
   std::size_t group_of(int stage) const;
   // The network and its training, which all groups have in common.
-  const PreparedJob& any() const { return *groups.front().priced; }
+  const PreparedJob& any() const { return *groups.front().whole; }
   Boundary boundary_of(std::size_t group, std::size_t other) const;
   // The largest of any group's stack; calls of other groups contend less.
   double overlap_slowdown() const;
@@ -36,8 +36,7 @@ StepSite site_of(const PreparedJob& job, const Plan& plan);
 // A pipeline through groups of unlike nodes, and the jobs that its site refers to.
 class UnlikePipeline {
  public:
-  // `order`: the groups at work, in the order of their stages. A stage costs what it costs in a
-  // cluster of as many nodes, all of its group's kind, as the groups at work have together.
+  // `order`: the groups at work, in the order of their stages.
   // Requires: the plan fills the devices of these groups, with whole stages in each.
   UnlikePipeline(const Transformer& model, const Training& training, const UnlikeCluster& cluster,
                  const std::vector<std::size_t>& order, const Plan& plan);
@@ -45,7 +44,7 @@ class UnlikePipeline {
   StepSite site() const;
 
  private:
-  std::vector<PreparedJob> priced_, own_;
+  std::vector<PreparedJob> own_, whole_;
   std::vector<int> stages_;
   NamedBoundary boundary_;
 };

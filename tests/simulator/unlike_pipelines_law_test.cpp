@@ -1,6 +1,5 @@
 // Random pipelines through groups of unlike nodes: what the planner's pricer says of a plan, beside
-// its simulation on the fabrics of the groups, which is the second computation of the step. The
-// nodes have the catalog's own fabrics.
+// its simulation on the fabrics of the groups, which is the second computation of the step.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -22,6 +21,7 @@ namespace {
 struct Draw {
   std::vector<std::string> nodes;  // of each group
   std::vector<int> counts;
+  std::vector<std::string> fabrics;  // of each group, as documents say it; empty: the nodes' own
   std::string model, stack, recompute, boundary;
   std::vector<int> layers;  // of each stage
   int tensor_parallel = 1, data_parallel = 1, microbatches = 1, zero_stage = 0;
@@ -44,6 +44,18 @@ class Drawing {
       drawn.data_parallel = devices / (stages * ranks_of_a_stage);
       if (deal_layers(stages / nodes, drawn)) return drawn;
     }
+  }
+
+  // The same on fabrics whose links depend on how many nodes there are. The figures of a group's
+  // own nodes count; those of all nodes differ.
+  Draw draw_on_fabrics() {
+    Draw drawn = draw();
+    for (std::size_t i = 0; i < drawn.nodes.size(); ++i) {
+      drawn.fabrics.push_back(one_of<std::string>(
+          {R"(, "fabric": "torus-3d")", R"(, "fabric": "dragonfly")",
+           R"(, "fabric": {"kind": "fat-tree", "nodes_per_leaf": 2, "oversubscription": 4})"}));
+    }
+    return drawn;
   }
 
  private:
@@ -93,7 +105,8 @@ std::string text_of(const Draw& d) {
   std::vector<int> order(d.nodes.size());
   std::iota(order.begin(), order.end(), 0);
   for (std::size_t i = 0; i < d.nodes.size(); ++i) {
-    groups.push_back(fmt::format(R"({{"node": "{}", "nodes": {}}})", d.nodes[i], d.counts[i]));
+    groups.push_back(fmt::format(R"({{"node": "{}", "nodes": {}{}}})", d.nodes[i], d.counts[i],
+                                 d.fabrics.empty() ? "" : d.fabrics[i]));
   }
   return fmt::format(
       R"({{"trainyard": "scenario/1", "model": "{}", "cluster": {{"groups": [{}]{}}},
@@ -131,24 +144,44 @@ Apart apart(const Draw& drawn) {
   return {step->estimated / played.step_time - 1, memory / played.peak_memory - 1};
 }
 
-// The bounds are what this sample reaches, which is printed, rounded up.
-TEST(UnlikePipelines, AreWhatTheEstimateSaysWhenPlayed) {
-  Drawing drawing(2026);
-  const int draws = random_cases(90);
-  double sum = 0;
-  Apart worst;
+// How far estimate and simulation of a sample are apart: steps on average, and the most.
+struct Spread {
+  double mean = 0;
+  Apart most;
+  std::string farthest;  // whose step is the farthest apart
+};
+
+template <typename DrawOne>
+Spread spread_of(int draws, const DrawOne& draw_one) {
+  Spread spread;
   for (int i = 0; i < draws; ++i) {
-    const Draw drawn = drawing.draw();
+    const Draw drawn = draw_one();
     const Apart found = apart(drawn);
-    EXPECT_NEAR(found.step, 0, 0.08) << text_of(drawn);
-    EXPECT_NEAR(found.memory, 0, 0.06) << text_of(drawn);
-    sum += std::abs(found.step);
-    worst.step = std::max(worst.step, std::abs(found.step));
-    worst.memory = std::max(worst.memory, std::abs(found.memory));
+    if (std::abs(found.step) > spread.most.step) spread.farthest = text_of(drawn);
+    spread.mean += std::abs(found.step) / draws;
+    spread.most.step = std::max(spread.most.step, std::abs(found.step));
+    spread.most.memory = std::max(spread.most.memory, std::abs(found.memory));
   }
   fmt::print("{} pipelines: step {:.2f} % apart on average, {:.1f} % at most; memory {:.1f} %\n",
-             draws, 100 * sum / draws, 100 * worst.step, 100 * worst.memory);
-  EXPECT_LT(sum / draws, 0.01);
+             draws, 100 * spread.mean, 100 * spread.most.step, 100 * spread.most.memory);
+  return spread;
+}
+
+// The bounds are what these samples reach, which is printed, rounded up.
+TEST(UnlikePipelines, AreWhatTheEstimateSaysWhenPlayed) {
+  Drawing drawing(2026);
+  const Spread spread = spread_of(random_cases(90), [&] { return drawing.draw(); });
+  EXPECT_LT(spread.mean, 0.01);
+  EXPECT_LT(spread.most.step, 0.08) << spread.farthest;
+  EXPECT_LT(spread.most.memory, 0.06);
+}
+
+TEST(UnlikePipelines, ArePricedOnTheFabricsOfTheirGroups) {
+  Drawing drawing(2027);
+  const Spread spread = spread_of(random_cases(60), [&] { return drawing.draw_on_fabrics(); });
+  EXPECT_LT(spread.mean, 0.01);
+  EXPECT_LT(spread.most.step, 0.09) << spread.farthest;
+  EXPECT_LT(spread.most.memory, 0.06);
 }
 
 }  // namespace

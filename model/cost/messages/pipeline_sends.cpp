@@ -24,13 +24,13 @@ void set_between(const Plan& plan, const GroupLinks& group, Bytes message, const
 }  // namespace
 
 PipelineSends pipeline_sends(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
-  if (plan.pipeline_parallel == 1) return {};
+  if (links.pipeline.size == 1) return {.first_stage = links.first_stage};
   const Bytes message = hidden_message(job, plan);
   const bool scattered = job.job.training.stack.scattered_sends && !plan.sequence_parallel;
   const double share = plan.sequence_parallel || scattered ? plan.tensor_parallel : 1;
   const Seconds gathered =
       scattered ? collective_time(all_gather, links.tensor, message, links) : Seconds(0);
-  PipelineSends sends;
+  PipelineSends sends{.first_stage = links.first_stage, .stages = links.pipeline.size};
   GroupLinks inside = links.pipeline;
   if (inside.domains == 1 || inside.ranks_per_domain == 1) {
     set_between(plan, inside, message / share, links, sends);
@@ -50,18 +50,21 @@ PipelineSends pipeline_sends(const PreparedJob& job, const Plan& plan, const Pla
 }
 
 Seconds PipelineSends::behind(int stage) const {
-  if ((stage + 1) % stages_in_domain != 0) return within;
+  const int place = stage - first_stage;
+  if ((place + 1) % stages_in_domain != 0) return within;
   if (hops.empty()) return between;
   const std::size_t domain =
-      stage < 0 ? hops.size() - 1 : static_cast<std::size_t>((stage + 1) / stages_in_domain - 1);
+      place < 0 ? hops.size() - 1 : static_cast<std::size_t>((place + 1) / stages_in_domain - 1);
   return latency + hops[domain] * bytes;
 }
 
-Seconds PipelineSends::on_the_way(int stages) const {
+Seconds PipelineSends::on_the_way() const {
   const int crossings = (stages - 1) / stages_in_domain;
   Seconds all = (stages - 1 - crossings) * within;
   if (hops.empty()) return all + crossings * between;
-  for (int domain = 1; domain <= crossings; ++domain) all += behind(domain * stages_in_domain - 1);
+  for (int domain = 1; domain <= crossings; ++domain) {
+    all += behind(first_stage + domain * stages_in_domain - 1);
+  }
   return all;
 }
 
@@ -107,16 +110,17 @@ Sent sent(const Plan& plan, int stage) {
 // Time of a message at a boundary if it is not overlapped: of the slowest boundary, but on a routed
 // fabric of its own one, or where that lies inside a domain, of the nearest two domains.
 Seconds shown_behind(const PipelineSends& sends, int stage) {
-  const bool inside = (stage + 1) % sends.stages_in_domain != 0;
+  const bool inside = (stage - sends.first_stage + 1) % sends.stages_in_domain != 0;
   if (sends.hops.empty()) return sends.between;
   if (!inside) return sends.behind(stage);
   return sends.latency + *std::ranges::min_element(sends.hops) * sends.bytes;
 }
 
-// The mean of a stage's boundaries, of which the ends of a pipeline have one.
-Seconds shown_at(const Plan& plan, const PipelineSends& sends, int stage) {
-  const bool at_start = stage == 0 && !sends.loops;
-  const bool at_end = stage == plan.pipeline_parallel - 1 && !sends.loops;
+// The mean of a stage's boundaries, of which the ends of a row have one.
+Seconds shown_at(const PipelineSends& sends, int stage) {
+  const int place = stage - sends.first_stage;
+  const bool at_start = place == 0 && !sends.loops;
+  const bool at_end = place == sends.stages - 1 && !sends.loops;
   const Seconds before = shown_behind(sends, at_start ? stage : stage - 1);
   return 0.5 * (before + shown_behind(sends, at_end ? stage - 1 : stage));
 }
@@ -128,7 +132,7 @@ PassTimes sends_in_passes(const Stack& stack, const Plan& plan, const PipelineSe
   if (plan.pipeline_parallel == 1) return {};
   if (!plan.overlap.pipeline) {
     const auto [forward, back] = sent(plan, stage);
-    const Seconds each = shown_at(plan, sends, stage);
+    const Seconds each = shown_at(sends, stage);
     return {.forward = forward * each, .input_gradient = back * each};
   }
   const Seconds shown = over_boundaries(plan, sends, stage) * stack.overlap_slowdown;
@@ -163,8 +167,8 @@ struct StageRun {
   }
 };
 
-// The run of at most `most` stages with the largest excess for each of its stages. `pace`: the
-// slowest stage's passes.
+// The run of at most `most` stages with the largest excess for each of its stages. `passes`: of the
+// stages that send so; `pace`: the slowest stage's passes.
 StageRun slowest_run(std::span<const PassTimes> passes, const PipelineSends& sends, Seconds pace,
                      int most) {
   StageRun best;
@@ -173,7 +177,8 @@ StageRun slowest_run(std::span<const PassTimes> passes, const PipelineSends& sen
     StageRun run{passes[static_cast<std::size_t>(first)].total() - pace, 1};
     for (int next = first + 1; next < std::min(stages, first + most); ++next) {
       const PassTimes& stage = passes[static_cast<std::size_t>(next)];
-      run = {run.excess + 2 * sends.behind(next - 1) + stage.total() - pace, run.stages + 1};
+      const Seconds send = sends.behind(sends.first_stage + next - 1);
+      run = {run.excess + 2 * send + stage.total() - pace, run.stages + 1};
       if (run.is_slower_than(best)) best = run;
     }
   }
@@ -214,14 +219,14 @@ Seconds fill_time(const Stack& stack, const Plan& plan, std::span<const PassTime
                   const PipelineSends& sends, const BesideRamps& beside) {
   if (!plan.overlap.pipeline || plan.pipeline_parallel == 1) return Seconds(0);
   const PipelineShape shape = pipeline_shape(plan);
-  const Seconds one_way = sends.on_the_way(shape.stages);
+  const Seconds one_way = sends.on_the_way();
   if (shape.route != Route::loop || shape.chunks == 1) {
     // In a V a micro-batch goes down and up again, in each direction of passes. On plain trees half
     // of that shows in the simulation, on routed fabrics all.
     const int ways = shape.route == Route::vee && !sends.hops.empty() ? 4 : 2;
     return ways * one_way * std::max(0.0, 1 - 2 * stack.overlap_slowdown);
   }
-  const Seconds around = sends.around(shape.stages);
+  const Seconds around = sends.around();
   Ramp fills(shape.stages, one_way, around, beside.filling);
   Ramp drains(shape.stages, one_way, around, beside.draining);
   const auto chunks = static_cast<std::size_t>(shape.chunks);
@@ -251,6 +256,8 @@ Seconds waits_for_sends(const Plan& plan, std::span<const PassTimes> passes,
   if (!(one_each || both_ways) || !plan.overlap.pipeline || shape.stages == 1) return Seconds(0);
   Seconds slowest;
   for (const PassTimes& stage : passes) slowest = std::max(slowest, stage.total());
+  passes = passes.subspan(static_cast<std::size_t>(sends.first_stage),
+                          static_cast<std::size_t>(sends.stages));
   if (both_ways) {
     const StageRun run = slowest_run(passes, sends, slowest, shape.stages);
     return (shape.microbatches - 3) * run.excess / run.stages;

@@ -20,6 +20,9 @@ struct PipelineSends {
   Seconds between;  // the slowest of all other sends; that from the last stage to the first is
                     // among them if there is one (a loop of several chunks a stage)
   int stages_in_domain = 1;  // consecutive stages of one domain, where `within` is used
+  // The stages that send so, in a row: all of a pipeline, or those on one kind of nodes. A stage
+  // beside them counts as lying in the next domain.
+  int first_stage = 0, stages = 1;
   // On routed fabrics sends between domains take unlike times: `latency` + `bytes` times the
   // domain's of `hops`. Else empty.
   std::span<const double> hops;
@@ -28,10 +31,10 @@ struct PipelineSends {
 
   // From `stage` to the next one; −1: from the last stage to the first.
   Seconds behind(int stage) const;
-  // From the first of `stages` stages to the last.
-  Seconds on_the_way(int stages) const;
+  // From the first of these stages to the last.
+  Seconds on_the_way() const;
   // The same, and from the last stage back to the first.
-  Seconds around(int stages) const { return on_the_way(stages) + behind(-1); }
+  Seconds around() const { return on_the_way() + behind(first_stage - 1); }
 };
 // So many times as long.
 PipelineSends operator*(double times, PipelineSends sends);

@@ -164,7 +164,10 @@ Seconds exchange_time(const PreparedJob& job, const PlanLinks& links, Bytes mess
 }
 
 PlanLinks plan_links(const PreparedJob& job, const Plan& plan) {
-  const ProcessGroups groups = process_groups(plan);
+  ProcessGroups groups = process_groups(plan);
+  if (job.tiers.devices < plan.devices()) {
+    groups.pipeline.size = job.tiers.devices * plan.pipeline_parallel / plan.devices();
+  }
   const auto links = [&](GroupShape shape) { return group_links(job.tiers, shape); };
   PlanLinks out;
   out.tensor = links(groups.tensor);
@@ -197,7 +200,7 @@ PlanLinks stage_links(const PreparedJob& job, const Plan& plan, PlanLinks links,
   const ProcessGroups groups = process_groups(plan);
   const int of_stage = plan.devices() / plan.pipeline_parallel;
   const auto own = [&](GroupShape shape) {
-    return group_links(job.tiers, shape, {stage * of_stage, of_stage});
+    return group_links(job.tiers, shape, {(stage - links.first_stage) * of_stage, of_stage});
   };
   links.dense_gradient = own(groups.dense_gradient);
   links.dense_shard = own(groups.dense_shard);

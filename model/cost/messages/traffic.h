@@ -22,9 +22,13 @@ struct PlanLinks {
   GroupLinks dense_gradient, dense_shard, dense_replica;
   GroupLinks expert, expert_tensor, expert_data;
   CollectiveChoice choice;
+  int first_stage = 0;  // of the stages whose groups these are
   // Between the first stage and the last, where these are on unlike nodes; null: as `pipeline`.
   const GroupLinks* ends = nullptr;
 };
+// Where the job's cluster has fewer devices than the plan, it holds so many of its stages, in a
+// row: then `pipeline` is of these stages alone. Requires: then pp is the last in the rank order,
+// and stages fill domains or are filled by them.
 PlanLinks plan_links(const PreparedJob& job, const Plan& plan);
 
 // Whether the groups of every stage lie to the NVLink domains as those of every other stage do: not

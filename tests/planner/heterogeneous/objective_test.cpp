@@ -109,7 +109,6 @@ TEST(UnlikeObjective, IsWhatEveryWayIsFoundFor) {
 TEST(UnlikeObjective, OfLikeNodesIsThatOfOneCluster) {
   GroupedJob groups = priced_groups({1, 1});
   groups.cluster.groups[1] = groups.cluster.groups[0];
-  groups.cluster.boundary.bandwidth = BytesPerSecond(1e15);  // no slower than inside
   Cluster cluster = groups.cluster.groups[0];
   cluster.nodes = 2;
   const PreparedJob job = prepare({groups.model, cluster, groups.training});

@@ -33,7 +33,6 @@ GroupedJob groups_with_interval(double slowness) {
 // Two groups of the same nodes are one cluster and have its robust value.
 TEST(UnlikeRobust, OfLikeNodesIsThatOfOneCluster) {
   GroupedJob groups = groups_with_interval(1);
-  groups.cluster.boundary.bandwidth = BytesPerSecond(1e15);  // no slower than inside
   Cluster cluster = groups.cluster.groups[0];
   cluster.nodes = 2;
   const PreparedJob job = prepare({groups.model, cluster, groups.training});
