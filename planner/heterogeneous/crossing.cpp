@@ -24,10 +24,11 @@ Crossing::Side side_of(const NamedBoundary& named, const StagesOfGroup& own,
 }
 
 // Where sends are not overlapped, stages wait for each other, so all of a group send at the pace of
-// its slowest boundary (sends_in_passes()). That to another group counts as one to a node of its
-// own kind; over a bandwidth that is named only the two stages beside it wait.
+// its slowest boundary, but on a routed fabric (sends_in_passes()). That to another group counts as
+// one to a node of its own kind; over a bandwidth that is named only the two stages beside it wait.
 void wait_for_boundary(const NamedBoundary& named, const Plan& plan, StagesOfGroup& own) {
-  if (plan.overlap.pipeline || named.bandwidth || !own.sends.hops.empty()) return;
+  const bool each_its_own = is_routed(own.job->job.cluster.inter);
+  if (plan.overlap.pipeline || named.bandwidth || each_its_own) return;
   own.sends.between = std::max(own.sends.between, send_to(named, own, own, plan));
 }
 

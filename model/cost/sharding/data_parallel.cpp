@@ -36,7 +36,7 @@ class StageOverlap {
     add(cost, &PassTimes::forward, kGather, forward_cover(), PassWay::forward);
     if (most_are_split()) {
       const Cover input =
-          cover(&PassTimes::input_gradient, work_.backward, sync_.gather, *over_.gathered);
+          cover(&PassTimes::input_gradient, work_.backward, sync_.gather, over_.gathered);
       add(cost, &PassTimes::input_gradient, kGather, input, PassWay::backward);
       add(cost, &PassTimes::weight_gradient, kReduce, reduction_cover(), PassWay::backward);
     } else {
@@ -68,7 +68,7 @@ class StageOverlap {
       return cover.rate * (own.all - own.at_ends);
     });
     const int last = std::min(shape_.stages, plan_.microbatches);
-    cost.beside_ramps.draining = beside_sends(last * sync_.reduce, *over_.reduced, cover.rate);
+    cost.beside_ramps.draining = beside_sends(last * sync_.reduce, over_.reduced, cover.rate);
     const Seconds room = backward * cover.rate + times * waits + others * ahead.rate -
                          times * sends_beside(cost.beside_ramps.draining);
     cost.end = left_of_last_pass(cover) + left_of_passes_at_end(cover, waits);
@@ -106,7 +106,7 @@ class StageOverlap {
         gathers.pass_in_turn(run.size, units, others);
       }
     }
-    cost.beside_ramps.filling = beside_sends(sync_.gather, *over_.gathered, rate);
+    cost.beside_ramps.filling = beside_sends(sync_.gather, over_.gathered, rate);
     cost.start = gathers.late() * rate;
     cost.gathered = hidden(sync_.gather, cost.start);
     cost.lost_to_gathers = cover.lost;
@@ -133,7 +133,7 @@ class StageOverlap {
     const Seconds others = left - (each_.embedding + each_.head).reduce.time;
     if (!before || sum <= Seconds(0) || others <= Seconds(0)) return Seconds(0);
     const GroupLinks ends = ends_of_pipeline(links_);
-    return hidden_beside(others, data_traffic(sync_.reduce, *over_.reduced), sum, ends,
+    return hidden_beside(others, data_traffic(sync_.reduce, over_.reduced), sum, ends,
                          passing_use(ends));
   }
 
@@ -158,14 +158,14 @@ class StageOverlap {
 
   // What a pass offers to the communication beside it.
   Cover cover(PassPart part, const ExchangeTimes& exchanges, Traffic traffic,
-              const GroupLinks& group) const {
+              const SyncLinks& over) const {
     const bool some = traffic.time > Seconds(0);
     const double contending = some ? traffic.contending / traffic.time : 0.0;
     const double slowdown = stack_.overlap_slowdown * contending;
     const Seconds all = whole(part);
     const Seconds copies = part_of(work_.copies, part);
-    const Cover busy = cover_of(all - copies, exchanges, slowdown, data_traffic(traffic, group),
-                                links_, work_.use);
+    const Cover busy =
+        cover_of(all - copies, exchanges, slowdown, data_traffic(traffic, over), links_, work_.use);
     if (copies <= Seconds(0)) return busy;
     // A copy goes on while the pass is slowed. While the pass waits for the rest of the copy, the
     // links are free.
@@ -174,16 +174,26 @@ class StageOverlap {
     const Seconds beside = done + std::max(Seconds(0), copies - lost);
     return {beside / all, std::max(Seconds(0), lost - copies) / beside};
   }
-  static DataTraffic data_traffic(Traffic traffic, const GroupLinks& group) {
-    if (traffic.time <= Seconds(0)) return {group, ring_use(group)};
-    return {group, mean_use(group, traffic.free / traffic.time, traffic.crossing / traffic.time,
-                            traffic.pattern)};
+  static DataTraffic data_traffic(Traffic traffic, const SyncLinks& over) {
+    if (traffic.time <= Seconds(0)) {
+      return {{*over.most, ring_use(*over.most)}, {*over.leaving, ring_use(*over.leaving)}};
+    }
+    const auto use = [&](const GroupLinks& group, Seconds free, Seconds of) {
+      return LinksInUse{
+          group, mean_use(group, free / traffic.time, traffic.crossing / of, traffic.pattern)};
+    };
+    const LinksInUse all = use(*over.most, traffic.free, traffic.time);
+    const Seconds leaving = traffic.time - traffic.inside;
+    if (leaving <= Seconds(0)) return {all, {*over.leaving, all.use}};
+    // While messages move inside domains, the links between these are free.
+    const Seconds free = traffic.free - traffic.inside_free + traffic.inside;
+    return {all, use(*over.leaving, free, leaving)};
   }
   // What sends meet of `traffic`, which goes on at `rate` beside the passes.
-  BesideSends beside_sends(Traffic traffic, const GroupLinks& group, double rate) const {
+  BesideSends beside_sends(Traffic traffic, const SyncLinks& over, double rate) const {
     const GroupLinks& pipeline = links_.pipeline;
     return {traffic.time / rate,
-            stretched_beside(data_traffic(traffic, group), pipeline, passing_use(pipeline))};
+            stretched_beside(data_traffic(traffic, over), pipeline, passing_use(pipeline))};
   }
   // A micro-batch's sends from this stage, forward and back, if they share links with what they are
   // `beside`.
@@ -195,14 +205,14 @@ class StageOverlap {
   // leaves it, and all stages wait for that micro-batch; so all of its sends meet reductions, if
   // these last from one send to the next.
   BesideSends beside_last_sends(const Cover& cover) const {
-    BesideSends beside = beside_sends(sync_.reduce, *over_.reduced, cover.rate);
+    BesideSends beside = beside_sends(sync_.reduce, over_.reduced, cover.rate);
     const Seconds send = 1.0 / shape_.stages * work_.around;
     constexpr Seconds kAlways(1e30);
     if (beside.time >= shape_.chunks * beside.stretch * send) beside.time = kAlways;
     return beside;
   }
   Cover forward_cover() const {
-    return cover(&PassTimes::forward, work_.forward, sync_.gather, *over_.gathered);
+    return cover(&PassTimes::forward, work_.forward, sync_.gather, over_.gathered);
   }
   Cover whole_cover() const {
     ExchangeTimes exchanges = work_.backward;  // a ring has nothing in weight gradients
@@ -210,12 +220,15 @@ class StageOverlap {
     exchanges.context += work_.weight.context;
     exchanges.expert += work_.weight.expert;
     const bool mostly_reduces = sync_.reduce.time >= sync_.gather.time;
-    return cover(nullptr, exchanges, sync_.gather + sync_.reduce,
-                 mostly_reduces ? *over_.reduced : *over_.gathered);
+    SyncLinks over = mostly_reduces ? over_.reduced : over_.gathered;
+    if (over.leaving->domains == 1) {
+      over.leaving = (mostly_reduces ? over_.gathered : over_.reduced).leaving;
+    }
+    return cover(nullptr, exchanges, sync_.gather + sync_.reduce, over);
   }
   Cover reduction_cover() const {
     if (!split_) return whole_cover();
-    return cover(&PassTimes::weight_gradient, work_.weight, sync_.reduce, *over_.reduced);
+    return cover(&PassTimes::weight_gradient, work_.weight, sync_.reduce, over_.reduced);
   }
 
   // Time between the last backward passes of two chunks of a stage, in which it reduces. On a loop

@@ -139,7 +139,7 @@ Together worst(const Together& a, const Together& b) {
 }
 
 // Where links between domains, of this bandwidth per member, carry all that both send out.
-Together across_links(const DataTraffic& data, const GroupLinks& exchange, const WireUse& use,
+Together across_links(const LinksInUse& data, const GroupLinks& exchange, const WireUse& use,
                       BytesPerSecond capacity) {
   return SharedLink{.capacity = capacity,
                     .of_exchange = exchange.across,
@@ -164,7 +164,7 @@ Together at_switch(const WireUse& data, const WireUse& exchange, const LinkLoads
 }
 
 // None: the links that one of them uses were not counted one by one.
-std::optional<LinkLoads::Meetings> met_at_switches(const DataTraffic& data,
+std::optional<LinkLoads::Meetings> met_at_switches(const LinksInUse& data,
                                                    const GroupLinks& exchange, const WireUse& use) {
   const LinkLoads* loads = data.group.loads;
   if (loads == nullptr || exchange.loads == nullptr) return std::nullopt;
@@ -174,7 +174,7 @@ std::optional<LinkLoads::Meetings> met_at_switches(const DataTraffic& data,
 // Both groups leave their domains. Where the links that they use were counted one by one, they meet
 // at NICs and on the links that they have in common. An exchange that stays below a leaf does not
 // use the leaf's uplinks, even if these limit the traffic of parameters.
-Together between_domains(const DataTraffic& data, const GroupLinks& exchange, const WireUse& use) {
+Together between_domains(const LinksInUse& data, const GroupLinks& exchange, const WireUse& use) {
   const GroupLinks& group = data.group;
   if (const auto met = met_at_switches(data, exchange, use)) {
     Together all = across_links(data, exchange, use, group.way_out);
@@ -187,7 +187,7 @@ Together between_domains(const DataTraffic& data, const GroupLinks& exchange, co
   return across_links(data, exchange, use, meet_at_nics ? group.way_out : group.across);
 }
 
-Together at_work(const DataTraffic& data, const GroupLinks& exchange, const WireUse& use) {
+Together at_work(const LinksInUse& data, const GroupLinks& exchange, const WireUse& use) {
   if (data.group.size <= 1 || exchange.size <= 1) return {};
   const bool crosses = data.group.domains > 1;
   if (exchange.domains > 1) {
@@ -224,15 +224,20 @@ Together some_of_the_time(Together moving, double free) {
   return {1 / (1 - met + met / moving.stretch), 1 / cycle};
 }
 
+Together beside(const DataTraffic& data, const GroupLinks& exchange, const WireUse& use) {
+  const LinksInUse& met = data.met_by(exchange);
+  return some_of_the_time(at_work(met, exchange, use), met.use.free);
+}
+
 }  // namespace
 
 double stretched_beside(const DataTraffic& data, const GroupLinks& group, const WireUse& use) {
-  return some_of_the_time(at_work(data, group, use), data.use.free).stretch;
+  return beside(data, group, use).stretch;
 }
 
 Seconds hidden_beside(Seconds time, const DataTraffic& data, Seconds other, const GroupLinks& group,
                       const WireUse& use) {
-  const auto [stretch, pace] = some_of_the_time(at_work(data, group, use), data.use.free);
+  const auto [stretch, pace] = beside(data, group, use);
   const Seconds both = std::min(stretch * other, 1 / pace * time);  // until one of them is done
   return (pace + 1 / stretch - 1) * both;
 }
@@ -246,7 +251,7 @@ Cover cover_of(Seconds time, const ExchangeTimes& exchanges, double slowdown,
   Seconds lost = done - kernels;
   const auto add = [&](Seconds exchange, const GroupLinks& group, const WireUse& of) {
     if (exchange <= Seconds(0)) return;
-    const Together together = some_of_the_time(at_work(data, group, of), data.use.free);
+    const Together together = beside(data, group, of);
     const Seconds moving = exchange * (1 - of.free);
     done += exchange * of.free + moving * (together.stretch * together.pace);
     lost += moving * (together.stretch - 1);
@@ -256,8 +261,7 @@ Cover cover_of(Seconds time, const ExchangeTimes& exchanges, double slowdown,
   add(exchanges.expert, links.expert, use.expert);
   if (exchanges.ring_hidden > Seconds(0)) {
     // The hidden ring messages take longer. The pass grows by what exceeds the blocks beside them.
-    const Together together =
-        some_of_the_time(at_work(data, links.context, use.context), data.use.free);
+    const Together together = beside(data, links.context, use.context);
     const Seconds moving = exchanges.ring_hidden * (1 - use.context.free);
     const Seconds longer = moving * (together.stretch - 1);
     const Seconds spared = std::min(longer, exchanges.ring_spare);

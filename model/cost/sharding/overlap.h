@@ -93,10 +93,19 @@ struct Cover {
   double rate = 1;  // seconds of communication that get done in a second of the pass
   double lost = 0;  // seconds that the pass grows by for each second of communication
 };
-// Communication of parameters.
-struct DataTraffic {
+// A group of communication of parameters, and how its messages use links.
+struct LinksInUse {
   const GroupLinks& group;
   WireUse use;
+};
+// Communication of parameters. Those of one class (experts) may stay inside domains while those of
+// the other leave them.
+struct DataTraffic {
+  LinksInUse all;      // the mean of all
+  LinksInUse leaving;  // what leaves domains; beside the rest, links between domains are free
+  const LinksInUse& met_by(const GroupLinks& exchange) const {
+    return exchange.domains > 1 ? leaving : all;
+  }
 };
 // How many times as long a message of `group`, which uses links as `use` says, takes while `data`
 // goes on beside it.

@@ -1,6 +1,7 @@
 #include "model/cost/sharding/stage_sync.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace trainyard {
 namespace {
@@ -37,8 +38,11 @@ Traffic traffic(CollectiveOperation operation, const GroupLinks& group, Bytes me
            .pattern = like->pattern};
   }
   const double contending = contending_share(operation, group, message, cost);
-  return pieces * Traffic{cost.time, cost.time * contending, cost.time * use.free,
-                          cost.time * use.crossing, use.pattern};
+  const double inside = group.domains == 1 ? 1 : 0;
+  const Seconds free = cost.time * use.free;
+  return pieces *
+         Traffic{cost.time,          cost.time * contending, free,       cost.time * use.crossing,
+                 inside * cost.time, inside * free,          use.pattern};
 }
 
 // Parameters that are sent in so many messages.
@@ -126,13 +130,20 @@ StageSync stage_sync(const PreparedJob& job, const Plan& plan, const PlanLinks& 
 SyncGroups sync_groups(const Plan& plan, const PlanLinks& links, const StageSync& sync) {
   const SyncTimes all = sync.all();
   const Seconds experts = (sync.experts.gather + sync.experts.reduce).time;
-  if (2 * experts > (all.gather + all.reduce).time) return {&links.expert_data, &links.expert_data};
+  const bool mostly_experts = 2 * experts > (all.gather + all.reduce).time;
   const GroupLinks& shard = links.dense_shard;
   const GroupLinks& replica = links.dense_replica;
   const GroupLinks& gathered = plan.zero_stage == 0 ? links.dense_gradient : shard;
   const bool between = replica.domains > 1 && shard.domains == 1;
   const bool across = plan.zero_stage > 0 && replica.size > 1 && (shard.size == 1 || between);
-  return {&gathered, across ? &replica : &gathered};
+  const auto of_both = [&](const GroupLinks& dense) {
+    const GroupLinks* most = &dense;
+    const GroupLinks* other = &links.expert_data;
+    if (mostly_experts) std::swap(most, other);
+    const bool other_leaves = experts > Seconds(0) && most->domains == 1 && other->domains > 1;
+    return SyncLinks{most, other_leaves ? other : most};
+  };
+  return {of_both(gathered), of_both(across ? replica : gathered)};
 }
 
 }  // namespace trainyard

@@ -17,16 +17,23 @@ struct Traffic {
       contending;    // takes multiprocessors and memory from compute beside it: contending_share()
   Seconds free;      // leaves the links between domains to others: time × WireUse::free
   Seconds crossing;  // time × WireUse::crossing
+  // Of messages inside one domain: `time`, and `free`.
+  Seconds inside, inside_free;
   TrafficPattern pattern = TrafficPattern::ring;  // of the longer summand
 };
 
 inline Traffic operator+(Traffic a, Traffic b) {
-  return {a.time + b.time, a.contending + b.contending, a.free + b.free, a.crossing + b.crossing,
+  return {a.time + b.time,
+          a.contending + b.contending,
+          a.free + b.free,
+          a.crossing + b.crossing,
+          a.inside + b.inside,
+          a.inside_free + b.inside_free,
           a.time < b.time ? b.pattern : a.pattern};
 }
 inline Traffic operator*(double share, Traffic all) {
-  return {share * all.time, share * all.contending, share * all.free, share * all.crossing,
-          all.pattern};
+  return {share * all.time,   share * all.contending,  share * all.free, share * all.crossing,
+          share * all.inside, share * all.inside_free, all.pattern};
 }
 
 struct SyncTimes {
@@ -56,12 +63,16 @@ struct StageSync {
 StageSync stage_sync(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
                      const StageParameters& stage, PricedMessages& prices);
 
-// The groups over whose links most of a stage's gathers, and of its reductions, go. Where gradients
-// are reduced in a sharding group and then across groups (HSDP), the latter take longer as soon as
-// they leave the domain and the sharding group does not.
+// The groups over whose links most of a stage's gathers, and of its reductions, go, and most of
+// those that leave their domains, if any do. Where gradients are reduced in a sharding group and
+// then across groups (HSDP), the latter take longer as soon as they leave the domain and the
+// sharding group does not.
+struct SyncLinks {
+  const GroupLinks* most;
+  const GroupLinks* leaving;
+};
 struct SyncGroups {
-  const GroupLinks* gathered;
-  const GroupLinks* reduced;
+  SyncLinks gathered, reduced;
 };
 SyncGroups sync_groups(const Plan& plan, const PlanLinks& links, const StageSync& sync);
 

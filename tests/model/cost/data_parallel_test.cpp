@@ -343,7 +343,7 @@ TEST(DataParallelCost, TakesLinksFromTheExchangesBesideIt) {
   const double stretch = 1 / 0.75 / fair;
   ExchangeUse use;
   use.expert = all_to_all_use(across);
-  const Cover cover = cover_of(Seconds(10), exchanges, 0, {across, ring_use(across)}, links, use);
+  const Cover cover = cover_of(Seconds(10), exchanges, 0, ring_of(across), links, use);
   EXPECT_NEAR(cover.rate, (7 + 3 * stretch * fair) / 10, 1e-9);
   EXPECT_NEAR(cover.lost, 3 * (stretch - 1) / (7 + 3 * stretch * fair), 1e-9);
 }
@@ -365,7 +365,7 @@ TEST(DataParallelCost, TakesNoUplinksFromExchangesBelowALeaf) {
   exchanges.expert = Seconds(3);
   ExchangeUse use;
   use.expert = all_to_all_use(leaf);
-  const Cover cover = cover_of(Seconds(10), exchanges, 0, {all, ring_use(all)}, links, use);
+  const Cover cover = cover_of(Seconds(10), exchanges, 0, ring_of(all), links, use);
   EXPECT_NEAR(cover.rate * 10, 7 + 4, 1e-9);
   EXPECT_NEAR(cover.lost * cover.rate * 10, 4 - 3, 1e-9);
 }
@@ -385,7 +385,7 @@ TEST(DataParallelCost, TakesLinksFromTheRingThatBlocksHide) {
   exchanges.ring_spare = Seconds(1);
   ExchangeUse use;
   use.context = ring_use(across);
-  const Cover cover = cover_of(Seconds(10), exchanges, 0, {across, ring_use(across)}, links, use);
+  const Cover cover = cover_of(Seconds(10), exchanges, 0, ring_of(across), links, use);
   EXPECT_NEAR(cover.rate * 10, 6 * 0.5 + 6, 1e-9);
   EXPECT_NEAR(cover.lost * cover.rate * 10, 2, 1e-9);
 }
@@ -403,7 +403,7 @@ TEST(DataParallelCost, LeavesExchangesInsideANodeAlone) {
   exchanges.tensor = Seconds(3);
   ExchangeUse use;
   use.tensor = ring_use(links.tensor);
-  const Cover cover = cover_of(Seconds(10), exchanges, 0, {across, ring_use(across)}, links, use);
+  const Cover cover = cover_of(Seconds(10), exchanges, 0, ring_of(across), links, use);
   EXPECT_NEAR(cover.rate, 1, 1e-9);
   EXPECT_NEAR(cover.lost, 0, 1e-9);
 }

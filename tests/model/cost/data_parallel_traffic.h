@@ -3,6 +3,7 @@
 #pragma once
 
 #include "model/cost/sharding/data_parallel.h"
+#include "model/cost/sharding/overlap.h"
 
 namespace trainyard {
 
@@ -17,6 +18,12 @@ inline Seconds data_parallel_traffic(const PreparedJob& job, const Plan& plan,
   const double times = plan.microbatches / copies;
   if (plan.zero_stage == 3) return (2 * once.gather + once.reduce) * times;
   return once.gather + once.reduce * (plan.zero_stage == 2 ? times : 1.0);
+}
+
+// Traffic of one group's rings.
+inline DataTraffic ring_of(const GroupLinks& group) {
+  const LinksInUse ring{group, ring_use(group)};
+  return {ring, ring};
 }
 
 }  // namespace trainyard

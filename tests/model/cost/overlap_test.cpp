@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/cluster/link_loads.h"
+#include "tests/model/cost/data_parallel_traffic.h"
 
 namespace trainyard {
 namespace {
@@ -123,10 +124,10 @@ struct Meeting {
     exchange.loads = &of_exchange;
   }
   double stretch() const {
-    return stretched_beside({data, ring_use(data)}, exchange, passing_use(exchange));
+    return stretched_beside(ring_of(data), exchange, passing_use(exchange));
   }
   double hidden(double time, double other) const {
-    return hidden_beside(Seconds(time), {data, ring_use(data)}, Seconds(other), exchange,
+    return hidden_beside(Seconds(time), ring_of(data), Seconds(other), exchange,
                          passing_use(exchange))
         .value();
   }
