@@ -48,7 +48,10 @@ const Section<Straggler>& straggler_section() {
       "A device whose kernels are slow, or all devices of a node; with `from` one that throttles. "
       "Where two entries meet on a device, their speeds multiply.",
       {
-          count("rank", &S::rank, "number of the slow device; devices are numbered node by node",
+          count("rank", &S::rank,
+                "number of the slow device; devices are numbered node by node, those of unlike "
+                "nodes in "
+                "the order of their stages",
                 kIndex)
               .absent("`node` names the devices"),
           count("node", &S::node, "number of the node whose devices are all slow", kIndex)

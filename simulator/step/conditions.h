@@ -2,7 +2,9 @@
 // or part of the step (a bad part, a hot node), jitter, slow NICs and degraded cables, sequences of
 // different lengths, experts of different popularity.
 //
-// Rank r is device r of the cluster, numbered node by node; NICs are numbered node by node too.
+// Rank r is device r of the cluster, numbered node by node; NICs are numbered node by node too. In
+// a pipeline through groups of unlike nodes, ranks and nodes count through the groups in the order
+// of their stages.
 #pragma once
 
 #include <cstdint>

@@ -152,13 +152,30 @@ TEST(UnlikePipeline, RefusesAStepBeyondItsClock) {
   EXPECT_EQ(simulate(pipeline, plan).error().where, "simulation");
 }
 
-TEST(UnlikePipeline, RefusesConditionsOfRanksAndLinks) {
+// Through like nodes it is the straggler of one cluster: ranks count through both groups.
+TEST(UnlikePipeline, HasStragglersInTheOrderOfItsStages) {
+  const PreparedJob job = llama_8b_on_h100(2, 8);
+  const Plan plan = legal_plan(job, stages(2, 8, true));
+  const double normal = played(job, two_groups(job, 1), plan).step_time.value();
+  for (const Straggler& slow : {Straggler{.rank = 3, .node = {}, .speed = 0.5},
+                                Straggler{.rank = {}, .node = 1, .speed = 0.5}}) {
+    StepOptions options;
+    options.conditions.stragglers.push_back(slow);
+    const auto whole = simulate(job, plan, options);
+    ASSERT_TRUE(whole) << whole.error().message;
+    const StepSimulation groups = played(job, two_groups(job, 1), plan, options);
+    EXPECT_NEAR(groups.step_time / whole->step_time, 1, 1e-7);
+    EXPECT_GT(groups.step_time.value(), 1.3 * normal);
+  }
+}
+
+TEST(UnlikePipeline, RefusesConditionsThatItDoesNotHave) {
   const PreparedJob job = llama_8b_on_h100(2, 8);
   const Plan plan = legal_plan(job, stages(2, 8, false));
   const UnlikePipeline pipeline(job.job.model, job.job.training, two_groups(job, 1), {0, 1}, plan);
-  StepOptions slow;
-  slow.conditions.stragglers.push_back({.rank = 0, .speed = 0.5});
-  EXPECT_EQ(simulate(pipeline, plan, slow).error().where, "/simulation/stragglers");
+  StepOptions nobody;
+  nobody.conditions.stragglers.push_back({.rank = 16, .speed = 0.5});
+  EXPECT_EQ(simulate(pipeline, plan, nobody).error().where, "/simulation/stragglers/0/rank");
   StepOptions narrow;
   narrow.conditions.links.push_back({.of = {VertexKind::nic, 0}, .to = {}, .rate = 0.5});
   EXPECT_EQ(simulate(pipeline, plan, narrow).error().where, "/simulation/links");
