@@ -483,7 +483,7 @@ void add_calibrate(CLI::App& app, Action& action) {
           "ranks that run together: collectives among 2 to N, kernels while N - 1 others train. "
           "GPUs: all of them unless it is given. Under mpirun or srun: those that were started, on "
           "several hosts too, and FILE.fabric is written too")
-      ->check(CLI::Range(1, 1024))
+      ->check(whole_number(1, 1024))
       ->type_name("N")
       ->capture_default_str();
   command->add_flag("--watch", options->watch,

@@ -33,7 +33,7 @@ void add_format(CLI::App& command, Format& format) {
       .add_option_function<std::string>(
           "--format", [&format](const std::string& name) { format = kFormats.at(name); },
           "text for people, json (SI units, stable keys), csv")
-      ->check(CLI::IsMember({"text", "json", "csv"}))
+      ->check(one_name_of({"text", "json", "csv"}))
       ->option_text("text|json|csv=text");
 }
 
@@ -45,7 +45,7 @@ void add_backend(CLI::App& command, BackendKind& backend, const std::string& wha
             backend = name == name_of(BackendKind::cuda) ? BackendKind::cuda : BackendKind::cpu;
           },
           what)
-      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->check(one_name_of({"cpu", "cuda"}))
       ->option_text("cpu|cuda=cpu");
 }
 
@@ -71,6 +71,25 @@ std::string positive_seconds(const std::string& text) {
 
 std::string not_among(const std::string& text, const std::vector<std::string>& allowed) {
   return fmt::format("found \"{}\"; allowed: {}", text, fmt::join(allowed, ", "));
+}
+
+CLI::Validator whole_number(std::int64_t least, std::int64_t most) {
+  const auto check = [least, most](const std::string& text) -> std::string {
+    std::int64_t number = 0;
+    const char* end = text.data() + text.size();
+    const auto [rest, wrong] = std::from_chars(text.data(), end, number);
+    const bool is_number = wrong == std::errc() && rest == end;
+    if (is_number && number >= least && number <= most) return "";
+    return fmt::format("found \"{}\", allowed whole numbers {} to {}", text, least, most);
+  };
+  return {check, ""};
+}
+
+CLI::Validator one_name_of(const std::vector<std::string>& names) {
+  const auto check = [names](const std::string& text) -> std::string {
+    return std::ranges::count(names, text) > 0 ? "" : not_among(text, names);
+  };
+  return {check, ""};
 }
 
 std::string names_a_file(const std::string& text) {

@@ -61,20 +61,27 @@ void add_backend(CLI::App& command, BackendKind& backend, const std::string& wha
 std::string positive_seconds(const std::string& text);
 // Checks an option's text: a file name to write to; empty: it is right.
 std::string names_a_file(const std::string& text);
+// Checks an option's text: a whole number from `least` to `most`.
+CLI::Validator whole_number(std::int64_t least, std::int64_t most);
+// Checks an option's text: one of these names.
+CLI::Validator one_name_of(const std::vector<std::string>& names);
 // The error for an option's text that is not among the allowed ones.
 std::string not_among(const std::string& text, const std::vector<std::string>& allowed);
+// The names that a map has values for.
+template <typename Value>
+std::vector<std::string> names_in(const std::map<std::string, Value>& values) {
+  std::vector<std::string> names;
+  names.reserve(values.size());
+  for (const auto& [name, value] : values) names.push_back(name);
+  return names;
+}
 // Turns an option's text from a name into the number of its value. CLI11's CheckedTransformer would
 // also take the numbers themselves, and list them.
 template <typename Value>
 CLI::Validator one_of(const std::map<std::string, Value>& values) {
   const auto number_of = [values](std::string& text) -> std::string {
     const auto found = values.find(text);
-    if (found == values.end()) {
-      std::vector<std::string> names;
-      names.reserve(values.size());
-      for (const auto& [name, value] : values) names.push_back(name);
-      return not_among(text, names);
-    }
+    if (found == values.end()) return not_among(text, names_in(values));
     text = std::to_string(static_cast<int>(found->second));
     return "";
   };

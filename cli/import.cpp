@@ -186,12 +186,12 @@ void add_machines(CLI::App& command, ImportSettings& settings) {
   command.add_option("--node", settings.node, "the machines: a catalog name or a path")
       ->type_name("NAME");
   command.add_option("--nodes", settings.nodes, "how many; else what the file launches")
-      ->check(CLI::Range(1, 1'000'000))
+      ->check(whole_number(1, 1'000'000))
       ->type_name("N");
   command.add_option("--model", settings.model, "the network: a catalog name or a path")
       ->type_name("NAME");
   command.add_option("--sequence", settings.sequence_length, "tokens of a sequence")
-      ->check(CLI::Range(1, 100'000'000))
+      ->check(whole_number(1, 100'000'000))
       ->type_name("TOKENS");
 }
 

@@ -510,7 +510,7 @@ void add_what_is_asked(CLI::App& command, PlanOptions& options) {
             options.top_is_given = true;
           },
           "best plans to show")
-      ->check(CLI::Range(1, 1000))
+      ->check(whole_number(1, 1000))
       ->type_name("N")
       ->default_str("5");
   command
@@ -518,7 +518,7 @@ void add_what_is_asked(CLI::App& command, PlanOptions& options) {
           "--objective",
           [&options](const std::string& name) { options.objective = kObjectives.at(name); },
           "what the best plan has least of; of goodput the most")
-      ->check(CLI::IsMember(kObjectives))
+      ->check(one_name_of(names_in(kObjectives)))
       ->option_text("step-time|cost|energy|memory|goodput=step-time");
   CLI::Option* pareto = command
                             .add_option_function<std::vector<std::string>>(
@@ -530,7 +530,7 @@ void add_what_is_asked(CLI::App& command, PlanOptions& options) {
                                 "plans that none beats in both objectives; not with --objective")
                             ->delimiter(',')
                             ->expected(2)
-                            ->check(CLI::IsMember(kObjectives))
+                            ->check(one_name_of(names_in(kObjectives)))
                             ->option_text("A,B");
   pareto->excludes("--objective");
   command.add_flag("--robust", options.robust,
@@ -538,7 +538,7 @@ void add_what_is_asked(CLI::App& command, PlanOptions& options) {
   command
       .add_option("--confirm", options.confirm,
                   "simulate the best K and order them by what that finds")
-      ->check(CLI::Range(1, 1000))
+      ->check(whole_number(1, 1000))
       ->type_name("K");
 }
 

@@ -40,7 +40,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kMostSeed = 9'000'000'000'000'000;  // largest that a profile holds
+constexpr std::int64_t kMostSeed = 9'000'000'000'000'000;  // largest that a profile holds
 
 struct RunOptions {
   fs::path file;
@@ -88,10 +88,20 @@ Expected<Question> scaled_down(RunOptions& options, const Question& question, co
   return out;
 }
 
+// The error for --ranks where the plan has so many.
+tl::unexpected<Error> not_its_ranks(const RunOptions& options, int ranks) {
+  const bool fewer = options.ranks < ranks;
+  return failure(
+      "--ranks",
+      fmt::format("found {}; the plan of {} has {} ranks{}", options.ranks, options.file.string(),
+                  ranks, fewer ? " (--scale-down derives a smaller one)" : ": no more can run it"));
+}
+
 // Finds the plan; if a smaller run is asked for, replaces the question by that of the smaller run.
 Expected<Plan> plan_for(RunOptions& options, Question& question) {
   auto plan = plan_of(options.file, question);
   if (!plan || !options.scale_down || options.ranks == 0) return plan;
+  if (options.ranks > plan->devices()) return not_its_ranks(options, plan->devices());
   auto smaller = scaled_down(options, question, *plan);
   if (!smaller) return tl::unexpected(smaller.error());
   question = *std::move(smaller);
@@ -106,11 +116,7 @@ Expected<void> check_ranks(const RunOptions& options, int ranks) {
   if (options.alone || options.scale_down || options.ranks == 0 || options.ranks == ranks) {
     return {};
   }
-  return failure("--ranks",
-                 fmt::format("found {}; the plan of {} has {} ranks{}", options.ranks,
-                             options.file.string(), ranks,
-                             options.ranks < ranks ? " (--scale-down derives a smaller one)"
-                                                   : ": no more can run it"));
+  return not_its_ranks(options, ranks);
 }
 
 // Tokens of a file that the steps read, targets included.
@@ -487,7 +493,7 @@ int run(RunOptions& options) {
 void add_training(CLI::App& command, RunOptions& options) {
   command.add_flag("--same-batch", options.plan.same_batch, "every step sees the first batch");
   command.add_option("--seed", options.seed, "of weights, tokens and dropout")
-      ->check(CLI::Range(std::uint64_t{0}, kMostSeed))
+      ->check(whole_number(0, kMostSeed))
       ->type_name("N")
       ->capture_default_str();
   command
@@ -520,7 +526,7 @@ void add_options(CLI::App& command, RunOptions& options) {
       ->required();
   add_backend(command, options.backend, "what runs it");
   command.add_option("--ranks", options.ranks, "as many as the plan has, which is the default")
-      ->check(CLI::Range(1, 65536))
+      ->check(whole_number(1, 65536))
       ->type_name("N");
   command
       .add_flag("--scale-down", options.scale_down,
@@ -531,16 +537,16 @@ void add_options(CLI::App& command, RunOptions& options) {
                    "one rank's program with local copies in the place of its peers: its times are "
                    "real, its numbers are not");
   command.add_option("--rank", options.rank, "with --alone: which rank, from 0")
-      ->check(CLI::Range(0, 1000000))
+      ->check(whole_number(0, 1000000))
       ->needs("--alone")
       ->type_name("R")
       ->capture_default_str();
   command.add_option("--steps", options.plan.steps, "measured steps")
-      ->check(CLI::Range(1, 1000000))
+      ->check(whole_number(1, 1000000))
       ->type_name("N")
       ->capture_default_str();
   command.add_option("--warmup", options.plan.warmup, "steps before them that are not counted")
-      ->check(CLI::Range(0, 1000000))
+      ->check(whole_number(0, 1000000))
       ->type_name("N")
       ->capture_default_str();
   command.add_flag("--verify", options.plan.verify,

@@ -137,13 +137,13 @@ void add_sweep(CLI::App& app, Action& action) {
       ->check(names_a_file)
       ->type_name("RESULTS.sqlite");
   command->add_option("--threads", options->threads, "as many as processors if absent")
-      ->check(CLI::Range(1, 1024))
+      ->check(whole_number(1, 1024))
       ->type_name("N");
   command
       ->add_option(
           "--ranks", options->ranks,
           "worker processes instead of threads; when one dies the others answer its points")
-      ->check(CLI::Range(1, 1024))
+      ->check(whole_number(1, 1024))
       ->type_name("N");
   add_format(*command, options->format);
   add_example(*command,

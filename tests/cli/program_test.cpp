@@ -399,6 +399,17 @@ TEST(Program, RefusesABadCommandLineInOneLine) {
   }
 }
 
+TEST(Program, SaysWhatAnOptionAllows) {
+  const std::string file = quoted(small_scenario(kPlan));
+  expect_refused("plan --top 1.5 " + file, "found \"1.5\", allowed whole numbers 1 to 1000");
+  expect_refused("run --ranks 0 " + file, "found \"0\", allowed whole numbers 1 to 65536");
+  expect_refused("run --seed -3 " + file,
+                 "found \"-3\", allowed whole numbers 0 to 9000000000000000");
+  expect_refused("estimate --format xml " + file, "found \"xml\"; allowed: text, json, csv");
+  expect_refused("plan --objective speed " + file,
+                 "found \"speed\"; allowed: cost, energy, goodput, memory, step-time");
+}
+
 TEST(Program, NamesAWordThatIsNotOneOfThoseItKnows) {
   const std::string file = quoted(small_scenario(kPlan));
   expect_one_line_error(run_trainyard("nothing"), {"found \"nothing\"", "allowed: estimate, plan"});

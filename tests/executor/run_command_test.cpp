@@ -461,9 +461,9 @@ TEST(RunCommand, RunsOneRankOfManyAlone) {
 
 // More ranks would not be used by a smaller run either.
 TEST(RunCommand, AdvisesASmallerRunOnlyOfFewerRanks) {
-  const auto refusal = [](int ranks) {
-    const Ran ran = run_trainyard(
-        fmt::format("run {} --ranks {}", tiny_scenario(R"("pipeline_parallel": 2)", 4), ranks));
+  const auto refusal = [](int ranks, std::string_view more = "") {
+    const Ran ran = run_trainyard(fmt::format(
+        "run {} --ranks {} {}", tiny_scenario(R"("pipeline_parallel": 2)", 4), ranks, more));
     EXPECT_EQ(ran.status, 2);
     EXPECT_NE(ran.err.find(fmt::format("--ranks: found {}; ", ranks)), std::string::npos)
         << ran.err;
@@ -472,6 +472,7 @@ TEST(RunCommand, AdvisesASmallerRunOnlyOfFewerRanks) {
   EXPECT_NE(refusal(2).find("--scale-down"), std::string::npos);
   EXPECT_EQ(refusal(16).find("--scale-down"), std::string::npos);
   EXPECT_NE(refusal(16).find("has 4 ranks"), std::string::npos);
+  EXPECT_EQ(refusal(16, "--scale-down"), refusal(16));
 }
 
 TEST(RunCommand, RefusesARankThatTheSmallerPlanDoesNotHave) {
