@@ -59,7 +59,7 @@ class ErrorTable {
 
   void add(const std::string& name, const ErrorSummary& errors) {
     std::vector<std::string> cells = {name,
-                                      count(errors.rows),
+                                      rows_of(errors),
                                       cell(errors.mape, mean_cell(style_)),
                                       cell(errors.median, percent),
                                       cell(errors.bias, signed_percent),
@@ -94,6 +94,12 @@ class ErrorTable {
       all.push_back({"memory", "%"});
     }
     return all;
+  }
+
+  // Those that could be priced, and of how many.
+  static std::string rows_of(const ErrorSummary& errors) {
+    if (errors.priced == errors.rows) return count(errors.rows);
+    return fmt::format("{} of {}", count(errors.priced), count(errors.rows));
   }
 
   bool held_out_;

@@ -26,9 +26,15 @@ bool seen(const StackEvidence& evidence, const std::optional<DeviceGeneration>& 
 struct Beyond {
   bool generation = false;
   bool tensor_parallel = false, pipeline_parallel = false, context_parallel = false;
-  double larger = 1;  // devices over those of the largest run; at least 1
-  double longer = 1;  // sequence length over the longest; at least 1
+  bool leaves_nodes = false;  // all runs were inside a node, the plan is not
+  double larger = 1;          // devices over those of the largest run; at least 1
+  double longer = 1;          // sequence length over the longest; at least 1
 };
+
+bool leaves_nodes(const Job& job, const Plan& plan) {
+  const int in_node = std::max(job.cluster.devices_per_node, job.cluster.nvlink_domain);
+  return plan.devices() > in_node && job.training.stack.evidence.devices <= in_node;
+}
 
 Beyond beyond(const Job& job, const Plan& plan) {
   const StackEvidence& evidence = job.training.stack.evidence;
@@ -41,6 +47,7 @@ Beyond beyond(const Job& job, const Plan& plan) {
           .tensor_parallel = plan.tensor_parallel > 1 && !evidence.tensor_parallel,
           .pipeline_parallel = plan.pipeline_parallel > 1 && !evidence.pipeline_parallel,
           .context_parallel = plan.context_parallel > 1 && !evidence.context_parallel,
+          .leaves_nodes = leaves_nodes(job, plan),
           .larger = std::max(1.0, larger),
           .longer = std::max(1.0, longer)};
 }
@@ -53,6 +60,7 @@ std::vector<std::string> beyond_words(const Job& job, const Plan& plan) {
   if (what.tensor_parallel) words.emplace_back("tensor parallelism");
   if (what.pipeline_parallel) words.emplace_back("pipeline parallelism");
   if (what.context_parallel) words.emplace_back("context parallelism");
+  if (what.leaves_nodes) words.emplace_back("traffic between nodes");
   if (what.larger > 1) {
     words.push_back(fmt::format("more than {} devices", job.training.stack.evidence.devices));
   }
@@ -73,6 +81,7 @@ double interval_widening(const Job& job, const Plan& plan) {
   for (const bool kind : {what.tensor_parallel, what.pipeline_parallel, what.context_parallel}) {
     if (kind) wider *= kUnseenParallelism;
   }
+  if (what.leaves_nodes) wider *= kUnseenNetwork;
   for (const double times : {what.larger, what.longer}) {
     if (times > 1) wider *= 1 + kPerDoubling * std::log2(times);
   }

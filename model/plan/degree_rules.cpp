@@ -195,10 +195,12 @@ constexpr PlanRule kSequenceSplits = {
 constexpr PlanRule kTokensSplit = {
     [](const Proposal& p) { return tokens_split(p, p.request.tensor_parallel); },
     [](const Proposal& p) {
+      const bool is_choice = p.model.experts == 0;
       return refuse_tensor_parallel(
           p, fmt::format("a divisor of the {} tokens of a context-parallel rank "
-                         "(sequence_parallel)",
-                         p.training.sequence_length / p.request.context_parallel));
+                         "(sequence_parallel{})",
+                         p.training.sequence_length / p.request.context_parallel,
+                         is_choice ? "; false does without" : ""));
     }};
 
 constexpr PlanRule kExpertsNeedSequenceParallel = {

@@ -255,6 +255,7 @@ TEST(Program, ValidatesRowsAndKeepsThoseThatCannotBePriced) {
   EXPECT_EQ(json["by_parallelism"][0]["name"], "tp+pp");
   const Ran text = run_trainyard("validate " + quoted(file));
   EXPECT_NE(text.out.find("cannot be priced: rows.json, small: "), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("rows.json  1 of 2"), std::string::npos) << text.out;
 }
 
 TEST(Program, SaysOfHowManyRowsNoStepTimeWasMeasured) {

@@ -108,6 +108,18 @@ TEST(StepInterval, WidensWithEachDoublingOfDevicesBeyondTheLargestRun) {
   EXPECT_DOUBLE_EQ(question.widening(), 1);
 }
 
+// Sixteen devices on two nodes, against runs that were all inside one: a doubling, and a network.
+TEST(StepInterval, WidensBetweenNodesWhereAllRunsWereInsideOne) {
+  Question question;
+  question.job.job.cluster.nodes = 2;
+  question.job = prepare(question.job.job);
+  EXPECT_NEAR(question.widening(), kUnseenNetwork * (1 + kPerDoubling), kPrecision);
+  EXPECT_THAT(question.reasons(), ElementsAre("no published run of house-stack had traffic between "
+                                              "nodes, more than 8 devices"));
+  question.stack.evidence.devices = 16;
+  EXPECT_DOUBLE_EQ(question.widening(), 1);
+}
+
 // Four times the longest sequence: two doublings; half of it: none.
 TEST(StepInterval, WidensWithEachDoublingOfTheSequenceBeyondTheLongest) {
   Question question;
