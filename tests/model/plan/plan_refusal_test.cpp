@@ -217,7 +217,7 @@ TEST(PlanRefusal, TokensThatSequenceParallelismCannotSplit) {
   question.request.tensor_parallel = 8;
   EXPECT_EQ(question.refusal(),
             "/plan/tensor_parallel: found 8, allowed a divisor of the 4100 tokens of a "
-            "context-parallel rank (sequence_parallel); nearest 4");
+            "context-parallel rank (sequence_parallel; false does without); nearest 4");
   question.request.sequence_parallel = false;
   EXPECT_EQ(question.refusal(), "legal");
 }
