@@ -116,9 +116,9 @@ void MainWindow::make_pages() {
   setCentralWidget(pages_);
   for (QTableView* table : findChildren<QTableView*>()) make_copyable(*table);
   connect(explore_page_, &ExplorePage::use_asked, this,
-          [this] { document_->set_plan(explore_->candidate()->plan); });
+          [this] { write_plan(explore_->candidate()->plan); });
   connect(plan_page_, &PlanPage::use_asked, this,
-          [this] { document_->set_plan(plan_page_->selected()->plan); });
+          [this] { write_plan(plan_page_->selected()->plan); });
   connect(plan_page_, &PlanPage::explore_asked, this,
           [this] { explore_plan(*plan_page_->selected()); });
   connect(plan_page_, &PlanPage::simulate_asked, this, [this] {
@@ -331,6 +331,11 @@ void MainWindow::autosave() {
   } else {
     recovery_->discard();
   }
+}
+
+void MainWindow::write_plan(const Plan& plan) {
+  document_->set_plan(plan);
+  say(tr("The plan is written into the scenario. Undo takes it back."));
 }
 
 void MainWindow::say(const QString& message) { statusBar()->showMessage(message, kSayFor); }

@@ -34,6 +34,7 @@ class SweepRun;
 class TimelinePage;
 enum class DroppedFile;
 struct Candidate;
+struct Plan;
 
 class MainWindow : public QMainWindow {
   Q_OBJECT
@@ -80,6 +81,7 @@ class MainWindow : public QMainWindow {
   void show_document();
   void show_title();
   void autosave();
+  void write_plan(const Plan& plan);
   void say(const QString& message);
   void choose_file();
   void open_or_say(const std::filesystem::path& file);

@@ -207,8 +207,8 @@ QWidget* PlanPage::make_actions() {
   };
   of_this_scenario_.push_back(add(tr("Use in the scenario"), "use", &PlanPage::use_asked));
   add(tr("Explore"), "explore", &PlanPage::explore_asked);
-  add(tr("Simulate"), "simulate", &PlanPage::simulate_asked);
-  add(tr("Run …"), "run", &PlanPage::run_asked);
+  of_this_scenario_.push_back(add(tr("Simulate"), "simulate", &PlanPage::simulate_asked));
+  of_this_scenario_.push_back(add(tr("Run …"), "run", &PlanPage::run_asked));
   of_this_scenario_.push_back(add(tr("Export …"), "export", &PlanPage::export_asked));
   row->addStretch(1);
   return bar;

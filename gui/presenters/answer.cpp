@@ -174,11 +174,11 @@ QString limits_text(const Candidate& candidate, const Cluster& cluster) {
     sentences.append(tr("Memory: %1.").arg(missing_text(*missing)));
   }
   if (limit.largest != nullptr) {
-    sentences.append(tr("Most of the step is %1 (%2).")
+    sentences.append(tr("The largest part of the step is %1 (%2).")
                          .arg(qt(limit.largest->label),
                               share_of(found.breakdown.*limit.largest->time, found.step_time)));
   }
-  if (limit.largest_overhead != nullptr) {
+  if (limit.largest_overhead != nullptr && limit.largest_overhead != limit.largest) {
     const Seconds time = found.breakdown.*limit.largest_overhead->time;
     sentences.append(
         tr("The largest overhead is %1: %2 (%3).")

@@ -1,7 +1,6 @@
 #include "model/cost/estimate.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "model/bisection.h"
 #include "model/cost/chunk_passes.h"
@@ -331,7 +330,7 @@ void Estimator::estimate_pipeline(std::span<const StagesOn> on, const Plan& plan
     links.back().choice.known = &own.collectives_;
     SharedCosts shared = shared_costs(own.job_, plan, links.back(), &own.kernels_);
     shared.sends = stages.sends;
-    groups.push_back({own.job_, std::move(shared), first, first + stages.stages});
+    groups.push_back({own.job_, shared, first, first + stages.stages});
     first += stages.stages;
   }
   price_stages(groups, plan, Pipeline::scheduled, out);

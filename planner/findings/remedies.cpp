@@ -7,6 +7,7 @@
 #include "planner/findings/hardware.h"
 #include "planner/offered.h"
 #include "planner/request.h"
+#include "planner/search_space.h"
 
 namespace trainyard {
 namespace {
@@ -136,7 +137,24 @@ std::optional<Neighbour> moved(const Move& move, const PlanRequest& from) {
   return next;
 }
 
-std::vector<Neighbour> neighbours(const Plan& plan) {
+// What the stack moves to the hosts under the plan's ZeRO stage, where all is on the device; else
+// everything back.
+void add_offloads(const Stack& stack, const Plan& plan, const PlanRequest& from,
+                  std::vector<Neighbour>& result) {
+  if (plan.offload != Offload{}) {
+    result.push_back({"everything on the device", from});
+    result.back().request.offload = {};
+    return;
+  }
+  for (const OffloadChoice& choice : kOffloads) {
+    if (choice.zero_stages == nullptr) continue;
+    if (std::ranges::count(stack.offload.*choice.zero_stages, plan.zero_stage) == 0) continue;
+    result.push_back({fmt::format("offload {}", choice.name), from});
+    result.back().request.offload = choice.offload;
+  }
+}
+
+std::vector<Neighbour> neighbours(const Stack& stack, const Plan& plan) {
   const PlanRequest from = request_of(plan);
   std::vector<Neighbour> result;
   for (const Move& move : kMoves) {
@@ -150,10 +168,7 @@ std::vector<Neighbour> neighbours(const Plan& plan) {
       result.back().request.zero_stage = stage;
     }
   }
-  if (plan.offload != Offload{}) {
-    result.push_back({"everything on the device", from});
-    result.back().request.offload = {};
-  }
+  add_offloads(stack, plan, from, result);
   for (const RecomputeMode mode :
        {RecomputeMode::none, RecomputeMode::selective, RecomputeMode::full}) {
     if (mode != plan.recompute.mode || !plan.recompute_per_stage.empty()) {
@@ -204,7 +219,7 @@ std::vector<Remedy> plan_remedies(const PreparedJob& job, const Candidate& candi
   const Job& j = job.job;
   std::vector<Remedy> remedies;
   Estimate estimate;
-  std::vector<Neighbour> all = neighbours(candidate.plan);
+  std::vector<Neighbour> all = neighbours(j.training.stack, candidate.plan);
   for (std::size_t i = 0; i < all.size(); ++i) {
     Neighbour& neighbour = all[i];
     const auto plan = make_plan(neighbour.request, j.model, j.cluster, j.training);

@@ -111,7 +111,7 @@ std::shared_ptr<const PlayedStep> played_trace(const std::filesystem::path& file
 }  // namespace
 
 StepPlay::StepPlay(QObject* parent)
-    : QObject(parent), work_(*this, [this](const QString& why) { shown(nullptr, why)(); }) {}
+    : QObject(parent), work_(*this, [this](const QString& why) { failed(why)(); }) {}
 StepPlay::~StepPlay() = default;
 
 void StepPlay::start(std::shared_ptr<const Question> question, const Plan& plan,
@@ -122,25 +122,28 @@ void StepPlay::start(std::shared_ptr<const Question> question, const Plan& plan,
     watched.interrupted = &stop;
     watched.progress = teller();
     auto simulated = simulate(question->job, plan, watched);
-    if (!simulated) return stop ? cancelled() : shown(nullptr, qt(simulated.error()));
-    return shown(played_plan(question, plan, *std::move(simulated)), QString());
+    if (!simulated) return stop ? cancelled() : failed(qt(simulated.error()));
+    return shown(played_plan(question, plan, *std::move(simulated)));
   });
 }
 
-Background::Done StepPlay::shown(std::shared_ptr<const PlayedStep> step, const QString& problem) {
-  return [this, step = std::move(step), problem] {
+Background::Done StepPlay::shown(std::shared_ptr<const PlayedStep> step) {
+  return [this, step = std::move(step)] {
     step_ = step;
+    problem_.clear();
+    Q_EMIT finished();
+  };
+}
+
+// The step that was shown stays.
+Background::Done StepPlay::failed(const QString& problem) {
+  return [this, problem] {
     problem_ = problem;
     Q_EMIT finished();
   };
 }
 
-Background::Done StepPlay::cancelled() {
-  return [this] {
-    problem_ = tr("Cancelled.");
-    Q_EMIT finished();
-  };
-}
+Background::Done StepPlay::cancelled() { return failed(tr("Cancelled.")); }
 
 std::function<void(double fraction)> StepPlay::teller() {
   return [this, percent = -1](double fraction) mutable {
@@ -156,8 +159,8 @@ void StepPlay::open(const std::filesystem::path& trace) {
   work_.start([this, trace](const std::atomic<bool>& stop) {
     auto saved = read_trace(trace, {&stop, teller()});
     if (stop) return cancelled();
-    if (!saved) return shown(nullptr, qt(saved.error()));
-    return shown(played_trace(trace, *std::move(saved)), QString());
+    if (!saved) return failed(qt(saved.error()));
+    return shown(played_trace(trace, *std::move(saved)));
   });
 }
 

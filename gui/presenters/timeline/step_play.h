@@ -40,10 +40,10 @@ class StepPlay : public QObject {
   void start(std::shared_ptr<const Question> question, const Plan& plan,
              const StepOptions& options);
   void open(const std::filesystem::path& trace);
-  // The earlier step stays, and problem() says that the work was cancelled.
+  // The earlier step stays, as where work fails, and problem() says that the work was cancelled.
   void cancel() { work_.stop(); }
   bool busy() const { return work_.busy(); }
-  // nullptr: there is no step yet, or the last one failed.
+  // The last one that succeeded; nullptr: there is none yet.
   const std::shared_ptr<const PlayedStep>& step() const { return step_; }
   const QString& problem() const { return problem_; }
 
@@ -56,7 +56,8 @@ class StepPlay : public QObject {
   // A function by which the background thread reports progress, at most once per percent.
   std::function<void(double fraction)> teller();
   // What runs on the window's thread when the work is done.
-  Background::Done shown(std::shared_ptr<const PlayedStep> step, const QString& problem);
+  Background::Done shown(std::shared_ptr<const PlayedStep> step);
+  Background::Done failed(const QString& problem);
   Background::Done cancelled();
 
   std::shared_ptr<const PlayedStep> step_;

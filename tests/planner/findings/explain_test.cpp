@@ -228,6 +228,25 @@ TEST(PlanRemedies, LeaveARecomputationOfEachStagesOwn) {
   EXPECT_NE(find_remedy(remedies, "pipeline_parallel 2, recompute full"), nullptr);
 }
 
+// Of what the stack offloads under the plan's ZeRO stage.
+TEST(PlanRemedies, MoveToTheHostsWhatTheStackCan) {
+  PreparedJob job = prepare(llama_8b_job(1));
+  Job& j = job.job;
+  j.cluster.device.host_bandwidth = BytesPerSecond(50e9);
+  PlanRequest request;
+  request.zero_stage = 1;
+  const Plan plan = make_plan(request, j.model, j.cluster, j.training).value();
+  const Candidate start{plan, estimate(job, plan), {}};
+  const auto find = [&](std::string_view change) {
+    return find_remedy(plan_remedies(job, start, analytic_evaluator(job)), change) != nullptr;
+  };
+  EXPECT_FALSE(find("offload optimizer"));
+  j.training.stack.offload.optimizer = {1};
+  EXPECT_TRUE(find("offload optimizer"));
+  j.training.stack.offload.optimizer = {2};
+  EXPECT_FALSE(find("offload optimizer"));
+}
+
 TEST(PlanRemedies, LeaveOutWhatTheStackCannot) {
   PreparedJob job = prepare(small_dense_job());
   const auto plan = make_plan({}, job.job.model, job.job.cluster, job.job.training);
