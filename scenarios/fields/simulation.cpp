@@ -50,8 +50,7 @@ const Section<Straggler>& straggler_section() {
       {
           count("rank", &S::rank,
                 "number of the slow device; devices are numbered node by node, those of unlike "
-                "nodes in "
-                "the order of their stages",
+                "nodes in the order of their stages",
                 kIndex)
               .absent("`node` names the devices"),
           count("node", &S::node, "number of the node whose devices are all slow", kIndex)

@@ -27,8 +27,7 @@ struct PlanLinks {
   const GroupLinks* ends = nullptr;
 };
 // Where the job's cluster has fewer devices than the plan, it holds so many of its stages, in a
-// row: then `pipeline` is of these stages alone. Requires: then pp is the last in the rank order,
-// and stages fill domains or are filled by them.
+// row: then `pipeline` is of these stages alone. Requires: then pp is the last in the rank order.
 PlanLinks plan_links(const PreparedJob& job, const Plan& plan);
 
 // Whether the groups of every stage lie to the NVLink domains as those of every other stage do: not
