@@ -50,9 +50,8 @@ void RankExecutor::find_residents() {
       const int instance = instance_of(program_, issued, operand);
       if (seen[index(instance)]) continue;
       seen[index(instance)] = true;
-      const bool of_layer = buffer_of(operand).scope == Scope::layer;
       residents_.push_back(
-          {instance, operand.buffer, of_layer ? issued.call->layer : -1, issued.step->microbatch});
+          {instance, operand.buffer, layer_of(program_, issued, operand), issued.step->microbatch});
     }
   }
 }
@@ -191,7 +190,7 @@ void RankExecutor::note_gradients(const Work& work) {
   const Operation& operation = *work.issued.operation;
   for (std::size_t i = 0; i < updated_gradients(operation); ++i) {
     const Operand& operand = operation.operands[i];
-    const int layer = buffer_of(operand).scope == Scope::layer ? work.issued.call->layer : -1;
+    const int layer = layer_of(program_, work.issued, operand);
     std::vector<float> numbers = backend_.read(work.buffers[i]);
     for (float& number : numbers) number /= static_cast<float>(work.loss_scale);
     gradients_.push_back(held(&operation, operand.buffer, layer, std::move(numbers)));

@@ -71,12 +71,23 @@ std::string size_text(const Program& program, const Operation& operation) {
 
 std::string number_or_blank(int number) { return number < 0 ? "" : std::to_string(number); }
 
-std::string buffer_names(const Program& program, const Operation& operation, Access access) {
+// "3"; "3–7" of an operation over the parameters of several layers; blank outside layers.
+std::string layers_text(const Program& program, const IssuedOperation& issued) {
+  const int first = issued.call->layer;
+  int last = first;
+  for (const Operand& operand : issued.operation->operands) {
+    last = std::max(last, layer_of(program, issued, operand));
+  }
+  if (last == first) return number_or_blank(first);
+  return fmt::format("{}–{}", first, last);
+}
+
+std::string buffer_names(const Program& program, const IssuedOperation& issued, Access access) {
   std::string names;
-  for (const Operand& operand : operation.operands) {
+  for (const Operand& operand : issued.operation->operands) {
     if (operand.access != access) continue;
     if (!names.empty()) names += "; ";
-    names += program.buffer(operand.buffer).name;
+    names += operand_name(program, issued, operand);
   }
   return names;
 }
@@ -112,7 +123,7 @@ std::string program_text(const RankProgram& of, const Style& style) {
     const bool in_pass = tag.pass != StepPass::finish && tag.pass != StepPass::start;
     table.add_row({std::to_string(index++), std::string(short_name(tag.pass)),
                    number_or_blank(in_pass ? tag.microbatch : -1),
-                   number_or_blank(in_pass ? tag.chunk : -1), number_or_blank(tag.layer),
+                   number_or_blank(in_pass ? tag.chunk : -1), layers_text(of.program, issued),
                    operation_text(of, issued), std::string(name_of(operation.stream)),
                    std::string(name_of(operation.dtype)), size_text(of.program, operation)});
   }
@@ -138,9 +149,9 @@ std::vector<CsvRow> program_rows(const RankProgram& of) {
          {"flop", csv_number(flop_of(operation).value())},
          {"group", operation.group == Group::none ? "" : std::string(name_of(operation.group))},
          {"message_bytes", moves ? csv_number(operation.message.value()) : ""},
-         {"reads", buffer_names(of.program, operation, Access::read)},
-         {"creates", buffer_names(of.program, operation, Access::create)},
-         {"updates", buffer_names(of.program, operation, Access::update)}});
+         {"reads", buffer_names(of.program, issued, Access::read)},
+         {"creates", buffer_names(of.program, issued, Access::create)},
+         {"updates", buffer_names(of.program, issued, Access::update)}});
   }
   return rows;
 }

@@ -9,6 +9,7 @@
 #include "model/cost/messages/pipeline_sends.h"
 #include "model/cost/messages/traffic.h"
 #include "model/cost/money.h"
+#include "model/cost/sharding/gradient_buckets.h"
 #include "model/cost/slack.h"
 #include "model/cost/slowest_rank.h"
 #include "model/cost/stage_price.h"
@@ -122,7 +123,8 @@ StepEnds fill_stages(std::span<StagesOfJob> groups, const Plan& plan, Estimate& 
       ends.copies = std::max(ends.copies, own.ends.copies);
       stage.memory = stage_memory(job, plan, shared.layers, out.held[i], index);
     }
-    slack.pass(stage.passes, own.ends, out.held[i].layers);
+    const bool buckets = uses_buckets(job.job.training, plan);  // one a chunk but for the first
+    slack.pass(stage.passes, own.ends, buckets ? plan.virtual_stages : out.held[i].layers);
     if (i > 0) ends.at_ends_of_passes += own.ends.at_ends_of_passes;
     out.passes[i] = stage.passes;
     if (chunks_held(shape) == 1) continue;

@@ -59,7 +59,7 @@ Seconds lost_with_one_chunk(const Schedule& schedule, PipelineShape shape,
 
 // How much later a micro-batch comes round through all stages of a loop while they reduce the
 // gradients of a chunk. Two micro-batches may set the pace: the last one of a group, whose own pass
-// runs beside all of the chunk's reductions but that of its last layer; or the first one in the
+// runs beside all of the chunk's reductions but the last; or the first one in the
 // chunk before, which meets what is left. A stage goes on reducing while it waits for the delays of
 // others, so these are taken off what is left.
 Seconds lost_in_round(PipelineShape shape, std::span<const PassTimes> passes,
@@ -72,7 +72,7 @@ Seconds lost_in_round(PipelineShape shape, std::span<const PassTimes> passes,
     const double lost = of.draining / of.reduced;  // in a second of reductions
     const Seconds pass = share * passes[i].backward();
     const Seconds reduced = share * of.reduced;
-    const Seconds beside = std::min(pass, reduced * (1 - 1 / std::max(1.0, of.layers_of_chunk)));
+    const Seconds beside = std::min(pass, reduced * (1 - 1 / std::max(1.0, of.messages_of_chunk)));
     last += lost * beside;
     first += lost * std::clamp(reduced - beside - first, Seconds(0), pass);
   }
@@ -128,12 +128,12 @@ Seconds Slack::lost_to_gathers(const StageEnds& ends) const {
   return std::max(Seconds(0), beside) * ends.lost_to_gathers;
 }
 
-void Slack::pass(const PassTimes& stage, const StageEnds& ends, int layers) {
+void Slack::pass(const PassTimes& stage, const StageEnds& ends, int messages) {
   longest_ = std::max(longest_, stage.total());
   const Seconds filling = lost_to_gathers(ends);
   most_lost_ = std::max(most_lost_, ends.lost + filling);
   if (!applies_) return;
-  losses_.push_back({filling, ends.lost, ends.reduced, layers / chunks_});
+  losses_.push_back({filling, ends.lost, ends.reduced, messages / chunks_});
   before_ += stage.forward / chunks_;
   behind_ += stage.backward() / chunks_;
 }

@@ -40,10 +40,10 @@ struct StageEnds {
 
 // By how much passes of a stage grow once a step, for communication of parameters beside them.
 struct StageLosses {
-  Seconds filling;   // the first micro-batch's forward passes
-  Seconds draining;  // the last micro-batch's backward passes
-  Seconds reduced;   // the reductions beside the latter
-  double layers_of_chunk = 1;
+  Seconds filling;               // the first micro-batch's forward passes
+  Seconds draining;              // the last micro-batch's backward passes
+  Seconds reduced;               // the reductions beside the latter
+  double messages_of_chunk = 1;  // in which its gradients are reduced
 };
 
 // Takes the stages of a pipeline one by one, from the first to the last.
@@ -53,8 +53,9 @@ class Slack {
   Slack(const Plan& plan, std::vector<StageLosses>& losses);
   // The ends of the stage after those that pass() has taken, less what these hide of them.
   StageEnds off(StageEnds ends) const;
-  // `stage`: its passes of one micro-batch; `ends`: before off().
-  void pass(const PassTimes& stage, const StageEnds& ends, int layers);
+  // `stage`: its passes of one micro-batch; `ends`: before off(); `messages`: in which all of the
+  // stage's gradients are reduced.
+  void pass(const PassTimes& stage, const StageEnds& ends, int messages);
   Seconds longest() const { return longest_; }  // the slowest stage's passes so far
   // By how much the step grows for what the passes lose. Requires: `passes` of all stages, each of
   // which pass() has taken.

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "model/cost/sharding/gradient_buckets.h"
 #include "model/program/lifetimes.h"
 #include "model/program/parts/marks.h"
 #include "model/program/parts/offload.h"
@@ -240,6 +241,16 @@ bool is_late(const Plan& plan, const NetworkUnit& unit, const Parameter& paramet
   return gone_before_reduction(plan, unit, parameter) || parameter.keeps_gradient_part();
 }
 
+// Splits off what is over data-parallel ranks.
+Operations cut_bucketed(Operations& reductions) {
+  const auto first = std::ranges::stable_partition(reductions, [](const Operation& operation) {
+                       return operation.stream != ProgramStream::data_parallel;
+                     }).begin();
+  Operations bucketed(first, reductions.end());
+  reductions.erase(first, reductions.end());
+  return bucketed;
+}
+
 void add_reductions(Lowering& lowering, const NetworkUnit& unit, const UnitNames& names,
                     UnitBlocks& blocks) {
   Program& program = lowering.program;
@@ -259,6 +270,10 @@ void add_reductions(Lowering& lowering, const NetworkUnit& unit, const UnitNames
   Operations reduced = gradient_reduction(lowering, in_pass);
   if (lowering.plan.no_sync() && !reduced.empty()) {
     blocks.await_reduction = add_block(program, "gradients summed up", {await_reductions(reduced)});
+  }
+  if (uses_buckets(lowering.training, lowering.plan)) {
+    blocks.bucketed_sums = cut_bucketed(reduced);
+    blocks.bucketed_gathers = weight_gather(lowering, all);
   }
   blocks.reduction = add_block(program, names.reduction, std::move(reduced));
   blocks.late_reduction = add_block(program, names.reduction, reduction(late));
@@ -292,7 +307,9 @@ UnitBlocks add_unit(Lowering& lowering, NetworkUnit& unit, const UnitNames& name
       add_block(program, names.mirror,
                 with_gradients_here(lowering, parameters, mirror_reduction(lowering, parameters)));
   add_update(lowering, parameters, place.norm, names, blocks);
-  blocks.gather = add_block(program, names.gather, weight_gather(lowering, parameters));
+  if (blocks.bucketed_gathers.empty()) {
+    blocks.gather = add_block(program, names.gather, weight_gather(lowering, parameters));
+  }
   return blocks;
 }
 
@@ -340,11 +357,13 @@ Parameter add_embedding_unit(Lowering& lowering, int norm, ProgramBlocks& blocks
   std::vector<CopyKey> handed_on = {{lowering.hidden, 0}};
   if (of.together) handed_on.emplace_back(table.weight, 0);
   add_embedding(embedding, table);
-  // If only one pass adds to the gradient, it may be reduced before it goes to the host.
-  const bool goes_at_once = keeps_gradients_away(lowering.plan) && (!of.shared || of.together);
-  blocks.embedding =
-      add_unit(lowering, embedding, kEmbeddingNames,
-               {.handed_on = handed_on, .norm = norm, .reduced_in_pass = goes_at_once});
+  // If only one pass adds to the gradient, it may be reduced before it goes to the host, or with
+  // those of the first layers.
+  const bool in_a_bucket = uses_buckets(lowering.training, lowering.plan);
+  const bool at_once =
+      (in_a_bucket || keeps_gradients_away(lowering.plan)) && (!of.shared || of.together);
+  blocks.embedding = add_unit(lowering, embedding, kEmbeddingNames,
+                              {.handed_on = handed_on, .norm = norm, .reduced_in_pass = at_once});
   return table;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <vector>
 
 #include "model/program/parts/parts.h"
 
@@ -37,9 +38,12 @@ struct UnitBlocks {
   bool sums = false, sums_with_input = false;
   int reduction = -1;            // of its gradients over data parallelism
   bool reduced_in_pass = false;  // in the last pass that adds to them, if the plan overlaps
-  int await_reduction = -1;      // under no_sync: the wait for it
-  int late_reduction = -1;  // at the end of the step: of gradients on the host or kept in parts
-  int mirror = -1;          // DualPipe: over the two stages that hold copies of the unit
+  // Its part of the buckets that it is in; what is over other ranks than data-parallel ones stays
+  // in `reduction`.
+  std::vector<Operation> bucketed_sums, bucketed_gathers;
+  int await_reduction = -1;  // under no_sync: the wait for it
+  int late_reduction = -1;   // at the end of the step: of gradients on the host or kept in parts
+  int mirror = -1;           // DualPipe: over the two stages that hold copies of the unit
   int norm = -1, update = -1, gather = -1;
 };
 

@@ -4,10 +4,11 @@
 #include <array>
 #include <functional>
 #include <map>
-#include <numeric>
 #include <utility>
 
 #include "model/program/blocks.h"
+#include "model/program/buckets.h"
+#include "model/program/chunk_units.h"
 #include "model/program/parts/offload.h"
 #include "model/program/parts/recompute.h"
 #include "model/schedule/schedule.h"
@@ -101,10 +102,15 @@ const CopyBlocks& copies_of(const UnitBlocks& unit, StepPass pass) {
 
 class StageBuilder {
  public:
-  StageBuilder(const Lowering& lowering, const ProgramBlocks& blocks, PipelineShape shape,
-               int stage)
-      : lowering_(lowering), blocks_(blocks), plan_(lowering.plan), shape_(shape), stage_(stage) {
-    lay_out_chunks();
+  StageBuilder(const Lowering& lowering, const ProgramBlocks& blocks, const StageChunks& chunks,
+               const std::vector<ChunkBuckets>& buckets, PipelineShape shape)
+      : lowering_(lowering),
+        blocks_(blocks),
+        plan_(lowering.plan),
+        chunks_(chunks),
+        buckets_(buckets),
+        shape_(shape) {
+    program_.chunks = chunks.layouts();
   }
 
   StageProgram build(const std::vector<Pass>& passes) {
@@ -139,24 +145,6 @@ class StageBuilder {
   }
 
  private:
-  void lay_out_chunks() {
-    ChunkLayout layout;
-    for (int chunk = 0; chunk < chunks_held(shape_); ++chunk) {
-      const int layer_chunk = layer_chunk_of(shape_, {stage_, chunk});
-      layout.first_layer = LayersOfChunks(plan_, lowering_.model.layers).before(layer_chunk);
-      layout.layers = layers(layer_chunk);
-      program_.chunks.push_back(layout);
-      layout.first_position += layout.layers + 1;
-      layout.first_local_layer += layout.layers;
-    }
-  }
-
-  int layers(int layer_chunk) const {
-    const bool last = layer_chunk == layer_chunks(shape_) - 1;
-    return LayersOfChunks(plan_, lowering_.model.layers)[layer_chunk] +
-           (last ? lowering_.model.mtp_layers : 0);
-  }
-
   static bool ends(PassKind kind) {
     return kind == PassKind::backward || kind == PassKind::weight_gradient;
   }
@@ -192,7 +180,7 @@ class StageBuilder {
   }
   bool sums_before_drain() const {
     return blocks_.shared_last >= 0 && lowering_.model.tied_embeddings &&
-           shape_.route == Route::loop && shape_.chunks == 1 && has_head() &&
+           shape_.route == Route::loop && shape_.chunks == 1 && chunks_.has_head() &&
            plan_.schedule->splits_backward && !plan_.optimizer_barrier &&
            !keeps_gradients_away(plan_);
   }
@@ -224,53 +212,18 @@ class StageBuilder {
                               .paired = part == Part::inner});
   }
 
-  bool has_embedding(int chunk) const { return layer_chunk_of(shape_, {stage_, chunk}) == 0; }
-  bool has_head(int chunk) const {
-    return layer_chunk_of(shape_, {stage_, chunk}) == layer_chunks(shape_) - 1;
-  }
-  bool has_embedding() const { return stage_ == end_stage(0) || stage_ == return_stage(0); }
-  bool has_head() const {
-    const int last = layer_chunks(shape_) - 1;
-    return stage_ == end_stage(last) || stage_ == return_stage(last);
-  }
-  int end_stage(int layer_chunk) const { return place_of(shape_, 0, layer_chunk).stage; }
-  // The stage where micro-batches that go from the last stage to the first find this layer chunk.
-  int return_stage(int layer_chunk) const {
-    return place_of(shape_, shape_.microbatches - 1, layer_chunk).stage;
-  }
-
-  // The stage of the chunk that a micro-batch visits `distance` chunks after this one (−1: before).
-  int neighbour(int chunk, int distance) const {
-    const bool returns = shape_.route == Route::both_ways && chunk == 1;
-    const int layer_chunk = layer_chunk_of(shape_, {stage_, chunk}) + distance;
-    return returns ? return_stage(layer_chunk) : end_stage(layer_chunk);
-  }
-
-  const UnitBlocks& layer_blocks(const ChunkLayout& layout, int position) const {
-    const LayerKind kind = layer_kind(lowering_.model, layout.first_layer + position);
-    const LayerWay way = way_of(lowering_, stage_, layout.first_local_layer + position);
-    return blocks_.layers_that(way)[static_cast<std::size_t>(index_of(kind))];
-  }
-
   static void call(Body& body, const BlockCall& call) {
     if (call.block >= 0) body.calls.push_back(call);
-  }
-
-  BlockCall layer_call(int chunk, int position, int block) const {
-    const ChunkLayout& layout = program_.chunks[static_cast<std::size_t>(chunk)];
-    return {.block = block,
-            .layer = layout.first_layer + position,
-            .position = position,
-            .local_layer = layout.first_local_layer + position};
   }
 
   Body make_body(const Pass& pass, Part part, bool last) const {
     const bool forward = pass.kind == PassKind::forward;
     switch (part) {
       case Part::receive:
-        return has_head(pass.chunk) ? Body{} : boundary_body(pass.chunk, blocks_.pair_receive);
+        return chunks_.has_head(pass.chunk) ? Body{}
+                                            : boundary_body(pass.chunk, blocks_.pair_receive);
       case Part::send:
-        return has_head(pass.chunk) ? Body{} : boundary_body(pass.chunk, blocks_.pair_send);
+        return chunks_.has_head(pass.chunk) ? Body{} : boundary_body(pass.chunk, blocks_.pair_send);
       case Part::whole:
       case Part::inner:
       case Part::head:
@@ -285,37 +238,11 @@ class StageBuilder {
 
   // Calls the boundary to a neighbouring chunk: a message to another stage, a new name on this one.
   BlockCall boundary(int chunk, int distance, const BoundaryBlocks& blocks) const {
-    const int peer = neighbour(chunk, distance);
+    const int peer = chunks_.neighbour(chunk, distance);
     const int layers = program_.chunks[static_cast<std::size_t>(chunk)].layers;
-    return {.block = peer == stage_ ? blocks.here : blocks.away,
+    return {.block = peer == chunks_.stage() ? blocks.here : blocks.away,
             .position = distance > 0 ? layers : 0,
-            .peer = peer == stage_ ? -1 : peer};
-  }
-
-  // A unit of a chunk: its blocks, and where it stands. units_of lists them in forward order.
-  struct Unit {
-    const UnitBlocks* blocks = nullptr;
-    BlockCall at;
-    bool is_layer = false;
-    bool is_brief = false;  // too short to hide a transfer
-    bool leaves = false;    // its activations leave the device
-  };
-  std::vector<Unit> units_of(int chunk) const {
-    const ChunkLayout& layout = program_.chunks[static_cast<std::size_t>(chunk)];
-    std::vector<Unit> units;
-    if (has_embedding(chunk)) units.push_back({&blocks_.embedding, {}});
-    for (int position = 0; position < layout.layers; ++position) {
-      const BlockCall at = layer_call(chunk, position, -1);
-      const bool leaves = sends_activations_away(plan_, at.local_layer);
-      units.push_back({&layer_blocks(layout, position), at, true, false, leaves});
-    }
-    if (!has_head(chunk)) return units;
-    // The head and the embeddings of MTP layers stand where the state before those is.
-    const int depths = lowering_.model.mtp_layers;
-    const BlockCall at{.position = layout.layers - depths};
-    if (depths > 0) units.insert(units.end() - depths, {&blocks_.mtp_embedding, at, false, true});
-    units.push_back({&blocks_.head, at});
-    return units;
+            .peer = peer == chunks_.stage() ? -1 : peer};
   }
 
   static BlockCall block_call(BlockCall at, int block) {
@@ -325,7 +252,7 @@ class StageBuilder {
 
   // The units whose weights and activations are transferred while unit `at` runs: the one after it,
   // and the one after that if the first is brief.
-  static std::vector<std::size_t> next_units(const std::vector<Unit>& units, std::size_t at) {
+  static std::vector<std::size_t> next_units(const std::vector<ChunkUnit>& units, std::size_t at) {
     if (at > 0 && units[at].is_brief) return {};
     std::vector<std::size_t> next;
     for (std::size_t i = at + 1; i < units.size(); ++i) {
@@ -336,7 +263,8 @@ class StageBuilder {
   }
 
   // Calls the gather of the next unit's weights. Beside a layer it waits for the layer's input.
-  static void call_next_fetch(Body& body, const Unit& at, const Unit& next, StepPass pass) {
+  static void call_next_fetch(Body& body, const ChunkUnit& at, const ChunkUnit& next,
+                              StepPass pass) {
     const UnitBlocks& of = *next.blocks;
     const bool forward = pass == StepPass::forward;
     BlockCall fetch = next.at;
@@ -351,14 +279,14 @@ class StageBuilder {
 
   // Calls the copies from the host for the first units of a pass; and, while unit `at` runs, those
   // for a unit after it.
-  void call_first_copies(Body& body, const std::vector<Unit>& units, StepPass pass) const {
+  void call_first_copies(Body& body, const std::vector<ChunkUnit>& units, StepPass pass) const {
     const auto ahead = static_cast<std::size_t>(units_ahead(lowering_));
     for (std::size_t i = 0; i < std::min(ahead, units.size()); ++i) {
       call(body, block_call(units[i].at, copies_of(*units[i].blocks, pass).come));
       if (i == 0) call(body, {.block = blocks_.pass_begins});
     }
   }
-  void call_next_copies(Body& body, const std::vector<Unit>& units, std::size_t at,
+  void call_next_copies(Body& body, const std::vector<ChunkUnit>& units, std::size_t at,
                         StepPass pass) const {
     const std::size_t next = at + static_cast<std::size_t>(units_ahead(lowering_));
     if (next >= units.size()) return;
@@ -366,7 +294,7 @@ class StageBuilder {
   }
 
   // Calls the copy that brings the next unit's activations back while unit `at` runs.
-  static void call_next_restore(Body& body, const Unit& at, const Unit& next) {
+  static void call_next_restore(Body& body, const ChunkUnit& at, const ChunkUnit& next) {
     call(body, block_call(next.at, at.is_layer ? next.blocks->restore_next : next.blocks->restore));
   }
 
@@ -385,19 +313,19 @@ class StageBuilder {
   }
 
   // Two layers' activations are on the device, one at work and one that leaves.
-  void call_forward(Body& body, const Unit& unit, std::size_t& turn) const {
+  void call_forward(Body& body, const ChunkUnit& unit, std::size_t& turn) const {
     if (unit.leaves) wait_for_turn(body, blocks_.leaving, turn);
     call(body, block_call(unit.at, unit.blocks->forward));
     if (unit.leaves) end_turn(body, blocks_.leaving, turn);
   }
 
   Body forward_body(int chunk, Part part) const {
-    const std::vector<Unit> units = units_of(chunk);
+    const std::vector<ChunkUnit> units = chunks_.units(chunk);
     Body body;
     std::size_t turn = leaving_;
     call_first_copies(body, units, StepPass::forward);
     if (!units.empty()) call(body, block_call(units[0].at, units[0].blocks->fetch_forward));
-    if (!has_embedding(chunk)) call(body, boundary(chunk, -1, blocks_.receive_forward));
+    if (!chunks_.has_embedding(chunk)) call(body, boundary(chunk, -1, blocks_.receive_forward));
     for (std::size_t i = 0; i < units.size(); ++i) {
       call_next_copies(body, units, i, StepPass::forward);
       for (const std::size_t next : next_units(units, i)) {
@@ -405,7 +333,7 @@ class StageBuilder {
       }
       call_forward(body, units[i], turn);
     }
-    if (part == Part::whole && !has_head(chunk)) {
+    if (part == Part::whole && !chunks_.has_head(chunk)) {
       call(body, boundary(chunk, 1, blocks_.send_forward));
     }
     return body;
@@ -418,38 +346,44 @@ class StageBuilder {
     return zero >= 3 || (zero == 2 && plan_.pipeline_parallel == 1);
   }
 
-  void call_first_fetch(Body& body, const std::vector<Unit>& units) const {
+  void call_first_fetch(Body& body, const std::vector<ChunkUnit>& units) const {
     if (units.empty()) return;
     call(body, block_call(units[0].at, units[0].blocks->fetch_backward));
     call(body, block_call(units[0].at, units[0].blocks->restore));
   }
 
-  static void call_reduction(Body& body, const Unit& unit) {
+  static void call_reduction(Body& body, const ChunkUnit& unit) {
     if (unit.blocks->reduced_in_pass) call(body, block_call(unit.at, unit.blocks->reduction));
   }
 
-  void call_own_reduction(Body& body, const Unit& unit, bool reduces) const {
-    if (reduces && !plan_.no_sync()) call_reduction(body, unit);
+  // Calls the reduction of a unit's gradients, or of a bucket that they complete.
+  void call_own_reduction(Body& body, const ChunkUnit& unit, bool reduces) const {
+    if (!reduces || plan_.no_sync()) return;
+    call_reduction(body, unit);
+    const ChunkBuckets& buckets = buckets_[unit.chunk];
+    if (buckets.empty()) return;
+    for (const BlockCall& bucket : buckets[unit.place].sums) call(body, bucket);
   }
 
   // Under no_sync a chunk's gradients are reduced all at once, and nothing goes on before that has
   // ended (torch.distributed.pipelining: perform_reduce_grad, after the last pass of a stage
   // module).
-  void call_all_reductions(Body& body, const std::vector<Unit>& units, bool reduces) const {
+  void call_all_reductions(Body& body, const std::vector<ChunkUnit>& units, bool reduces) const {
     if (!reduces || !plan_.no_sync()) return;
-    for (const Unit& unit : units) call_reduction(body, unit);
-    for (const Unit& unit : units) call(body, block_call(unit.at, unit.blocks->await_reduction));
+    for (const ChunkUnit& unit : units) call_reduction(body, unit);
+    for (const ChunkUnit& unit : units)
+      call(body, block_call(unit.at, unit.blocks->await_reduction));
   }
 
-  std::vector<Unit> units_backward(int chunk, Part part) const {
-    std::vector<Unit> units = units_of(chunk);
+  std::vector<ChunkUnit> units_backward(int chunk, Part part) const {
+    std::vector<ChunkUnit> units = chunks_.units(chunk);
     std::reverse(units.begin(), units.end());
     if (part == Part::head) units.resize(1);
     if (part == Part::layers) units.erase(units.begin());
     return units;
   }
 
-  void call_next_moves(Body& body, const std::vector<Unit>& units, std::size_t at,
+  void call_next_moves(Body& body, const std::vector<ChunkUnit>& units, std::size_t at,
                        StepPass pass) const {
     for (const std::size_t next : next_units(units, at)) {
       call_next_fetch(body, units[at], units[next], pass);
@@ -458,17 +392,17 @@ class StageBuilder {
   }
 
   // Tells copies of activations for the next backward pass that they may come.
-  void call_last_begins(Body& body, const std::vector<Unit>& units, std::size_t at) const {
+  void call_last_begins(Body& body, const std::vector<ChunkUnit>& units, std::size_t at) const {
     const auto first_behind = units.begin() + static_cast<std::ptrdiff_t>(at) + 1;
-    const bool more = std::any_of(first_behind, units.end(), std::mem_fn(&Unit::leaves));
+    const bool more = std::any_of(first_behind, units.end(), std::mem_fn(&ChunkUnit::leaves));
     if (units[at].leaves && !more) call(body, {.block = blocks_.last_layer_begins});
   }
 
   // Calls one unit. It waits for the gradients of the unit two before it, in this pass or in one
   // before: whole ones of two units are on the device at most, or ones that leave.
-  void call_backward(Body& body, const std::vector<Unit>& units, std::size_t at, StepPass pass,
+  void call_backward(Body& body, const std::vector<ChunkUnit>& units, std::size_t at, StepPass pass,
                      bool reduces, std::size_t& turn) const {
-    const Unit& unit = units[at];
+    const ChunkUnit& unit = units[at];
     const bool moves = pass != StepPass::weight_gradient;
     const bool sums = sums_up(*unit.blocks, pass);
     if (sums) wait_for_turn(body, blocks_.summing, turn);
@@ -483,20 +417,21 @@ class StageBuilder {
   }
 
   Body backward_body(int chunk, StepPass pass, Part part, bool last) const {
-    const std::vector<Unit> units = units_backward(chunk, part);
+    const std::vector<ChunkUnit> units = units_backward(chunk, part);
     const bool moves = pass != StepPass::weight_gradient;
     const bool reduces = last && plan_.overlap.data_parallel;
     Body body;
     std::size_t turn = summing_;
     call_first_copies(body, units, pass);
     if (moves) call_first_fetch(body, units);
-    if (moves && part == Part::whole && !has_head(chunk)) {
+    if (moves && part == Part::whole && !chunks_.has_head(chunk)) {
       call(body, boundary(chunk, 1, blocks_.receive_gradient));
     }
     for (std::size_t i = 0; i < units.size(); ++i) {
       call_backward(body, units, i, pass, reduces, turn);
     }
-    if (moves && !has_embedding(chunk)) call(body, boundary(chunk, -1, blocks_.send_gradient));
+    if (moves && !chunks_.has_embedding(chunk))
+      call(body, boundary(chunk, -1, blocks_.send_gradient));
     call_all_reductions(body, units, reduces);
     if (waits_for_sums()) wait_for_turn(body, blocks_.summing, 1 - turn);
     if (part == Part::head && last) call(body, {.block = blocks_.shared_last});
@@ -504,9 +439,9 @@ class StageBuilder {
   }
 
   void add_ends(Body& body, int UnitBlocks::*block) const {
-    if (has_embedding()) call(body, {.block = blocks_.embedding.*block});
-    if (has_head()) call(body, {.block = blocks_.head.*block});
-    if (has_head()) call(body, {.block = blocks_.mtp_embedding.*block});
+    if (chunks_.has_embedding()) call(body, {.block = blocks_.embedding.*block});
+    if (chunks_.has_head()) call(body, {.block = blocks_.head.*block});
+    if (chunks_.has_head()) call(body, {.block = blocks_.mtp_embedding.*block});
   }
 
   void add_units(Body& body, int UnitBlocks::*block) const {
@@ -514,22 +449,12 @@ class StageBuilder {
     add_layers(body, block);
   }
 
-  // The chunks in the order of the network, so that stages with copies of a layer meet in it.
-  std::vector<int> chunks_in_order() const {
-    std::vector<int> order(program_.chunks.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [this](int a, int b) {
-      return program_.chunks[static_cast<std::size_t>(a)].first_layer <
-             program_.chunks[static_cast<std::size_t>(b)].first_layer;
-    });
-    return order;
-  }
-
   void add_layers(Body& body, int UnitBlocks::*block) const {
-    for (const int chunk : chunks_in_order()) {
+    for (const int chunk : chunks_.in_order()) {
       const ChunkLayout& layout = program_.chunks[static_cast<std::size_t>(chunk)];
       for (int position = 0; position < layout.layers; ++position) {
-        call(body, layer_call(chunk, position, layer_blocks(layout, position).*block));
+        call(body,
+             chunks_.layer_call(chunk, position, chunks_.layer_blocks(layout, position).*block));
       }
     }
   }
@@ -544,6 +469,11 @@ class StageBuilder {
   void start() {
     Body body;
     if (plan_.overlap.data_parallel) add_units(body, &UnitBlocks::gather);
+    for (const int chunk : chunks_.in_order()) {
+      for (const UnitBuckets& unit : buckets_[static_cast<std::size_t>(chunk)]) {
+        for (const BlockCall& bucket : unit.gathers) call(body, bucket);
+      }
+    }
     add_step(StepPass::start, std::move(body));
   }
 
@@ -551,16 +481,16 @@ class StageBuilder {
   void finish() {
     Body body;
     const bool overlapped = plan_.overlap.data_parallel;
-    if (has_embedding()) call(body, {.block = blocks_.shared_first});
-    if (has_head() && !sums_before_drain()) call(body, {.block = blocks_.shared_last});
+    if (chunks_.has_embedding()) call(body, {.block = blocks_.shared_first});
+    if (chunks_.has_head() && !sums_before_drain()) call(body, {.block = blocks_.shared_last});
     // The embedding's backward pass is the last of all, so nothing can hide its reduction. A head
     // that is its copy waits for it.
     const auto reduces = [&](const UnitBlocks& end) { return !overlapped || !end.reduced_in_pass; };
-    if (has_embedding() && reduces(blocks_.embedding)) {
+    if (chunks_.has_embedding() && reduces(blocks_.embedding)) {
       call(body, {.block = blocks_.embedding.reduction});
     }
-    if (has_head() && reduces(blocks_.head)) call(body, {.block = blocks_.head.reduction});
-    if (has_head()) call(body, {.block = blocks_.mtp_embedding.reduction});
+    if (chunks_.has_head() && reduces(blocks_.head)) call(body, {.block = blocks_.head.reduction});
+    if (chunks_.has_head()) call(body, {.block = blocks_.mtp_embedding.reduction});
     if (!overlapped) add_layers(body, &UnitBlocks::reduction);
     add_units(body, &UnitBlocks::late_reduction);
     add_units(body, &UnitBlocks::mirror);
@@ -574,8 +504,9 @@ class StageBuilder {
   const Lowering& lowering_;
   const ProgramBlocks& blocks_;
   const Plan& plan_;
+  const StageChunks& chunks_;
+  const std::vector<ChunkBuckets>& buckets_;
   PipelineShape shape_;
-  int stage_ = 0;
   StageProgram program_;
   std::map<std::array<int, 5>, int> bodies_;  // pass kind, chunk, last, part, turn → index
   // Whose turn it is behind the passes so far (TurnBlocks).
@@ -589,8 +520,11 @@ Expected<Program> lower(const Transformer& model, const Training& training, cons
   const ProgramBlocks blocks = make_blocks(lowering);
   const PipelineShape shape = pipeline_shape(plan);
   const PassList passes = plan.schedule->passes(shape);
+  BucketMaker maker(lowering);
   for (int stage = 0; stage < plan.pipeline_parallel; ++stage) {
-    StageBuilder builder(lowering, blocks, shape, stage);
+    const StageChunks chunks(lowering, blocks, shape, stage);
+    const std::vector<ChunkBuckets> buckets = maker.buckets_of(chunks);
+    StageBuilder builder(lowering, blocks, chunks, buckets, shape);
     lowering.program.stages.push_back(builder.build(passes[static_cast<std::size_t>(stage)]));
   }
   number_instances(lowering.program);

@@ -176,6 +176,14 @@ std::string_view name_of(ProgramStream stream) {
 std::string_view name_of(Group group) { return kGroups[static_cast<std::size_t>(group)]; }
 std::string_view name_of(StepPass pass) { return kPasses[static_cast<std::size_t>(pass)]; }
 
+std::string operand_name(const Program& program, const IssuedOperation& issued,
+                         const Operand& operand) {
+  const std::string_view name = program.buffer(operand.buffer).name;
+  const int layer = layer_of(program, issued, operand);
+  if (layer < 0 || layer == issued.call->layer) return std::string(name);
+  return fmt::format("{} of layer {}", name, layer);
+}
+
 std::string kind_and_part(const Operation& operation) {
   std::string text(name_of(operation.kind));
   if (operation.part) text += fmt::format(" ({})", name_of(*operation.part));

@@ -73,7 +73,7 @@ int instance_of(const Program& program, const IssuedOperation& issued, const Ope
     case Scope::stage:
       return first;
     case Scope::layer:
-      return first + issued.call->local_layer;
+      return first + issued.call->local_layer + operand.ahead;
     case Scope::microbatch:
       return first + issued.step->microbatch;
     case Scope::activation:
@@ -82,6 +82,11 @@ int instance_of(const Program& program, const IssuedOperation& issued, const Ope
   const ChunkLayout& chunk = stage.chunks[static_cast<std::size_t>(issued.step->chunk)];
   const int position = chunk.first_position + issued.call->position + operand.ahead;
   return first + position * stage.slots + issued.step->slot;
+}
+
+int layer_of(const Program& program, const IssuedOperation& issued, const Operand& operand) {
+  const bool of_layer = program.buffer(operand.buffer).scope == Scope::layer;
+  return of_layer ? issued.call->layer + operand.ahead : -1;
 }
 
 }  // namespace trainyard

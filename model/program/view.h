@@ -110,6 +110,14 @@ inline OperationView operations_of(const Program& program, int stage) { return {
 // gaps. A `create` makes a new buffer in the place of one that was freed.
 int instance_of(const Program& program, const IssuedOperation& issued, const Operand& operand);
 
+// The layer of the network that the operand's buffer belongs to; −1: none.
+int layer_of(const Program& program, const IssuedOperation& issued, const Operand& operand);
+
+// The buffer's name, and its layer if that is another one than the operation's: "query weight",
+// "query weight of layer 4".
+std::string operand_name(const Program& program, const IssuedOperation& issued,
+                         const Operand& operand);
+
 // "linear (qkv projection)"; "all-reduce".
 std::string kind_and_part(const Operation& operation);
 

@@ -219,6 +219,12 @@ struct Stack {
   // ZeRO-1's all-gather of the updated parameters overlaps nothing, even if the reduction of
   // gradients overlaps the backward pass.
   bool exposed_gathers = false;
+  // Gradients reduced once a step, and weights gathered after a sharded update, move in buckets
+  // where they overlap passes: from a chunk's last layer on, until a bucket has so many parameters
+  // of a rank, or so many times D, the larger of the two. Only the first chunk of the first stage
+  // has several buckets; every other chunk is one (Megatron-Core, distributed_data_parallel.py).
+  // 0: each layer is a message.
+  double bucket_parameters = 0, bucket_parameters_per_rank = 0;
   // Without sequence parallelism each tensor-parallel rank sends 1/t of the activations to the next
   // stage, which gathers them (scatter/gather optimisation, Narayanan et al. 2021, §4.1).
   bool scattered_sends = false;

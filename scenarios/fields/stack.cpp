@@ -8,6 +8,7 @@ namespace {
 
 constexpr NumberShape kFactor{.least = 1e-4, .most = 100};
 constexpr NumberShape kFactorOrZero{.least = 0, .most = 100};
+constexpr NumberShape kParameters{.least = 0, .most = 1e13};
 constexpr NumberShape kBytesAnElement{.least = 0, .most = 1000};
 
 const Section<StackOverlap>& stack_overlap_section() {
@@ -460,6 +461,12 @@ std::vector<Field<Stack>> runtime_fields() {
              kPart),
       flag("exposed_gathers", &S::exposed_gathers,
            "whether ZeRO-1's parameter gathering overlaps nothing, whatever `overlap` says"),
+      number("bucket_parameters", &S::bucket_parameters,
+             "parameters of a bucket, which overlapped reductions and gathers once a step move in "
+             "one message; the chunks behind the first are one bucket each; 0: each layer is one",
+             kParameters),
+      number("bucket_parameters_per_rank", &S::bucket_parameters_per_rank,
+             "the same per data-parallel rank: the larger of the two holds", kParameters),
       flag("scattered_sends", &S::scattered_sends,
            "whether, without sequence parallelism, each of t ranks sends 1/t of the activations to "
            "the next stage, which gathers them"),

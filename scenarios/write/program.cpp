@@ -28,20 +28,20 @@ Json groups_json(const Program& program, const RankLayout& layout, int rank) {
   return groups;
 }
 
-Json buffers_json(const Program& program, const Operation& operation, Access access) {
+Json buffers_json(const Program& program, const IssuedOperation& issued, Access access) {
   Json names = Json::array();
-  for (const Operand& operand : operation.operands) {
+  for (const Operand& operand : issued.operation->operands) {
     if (operand.access != access) continue;
-    names.push_back(program.buffer(operand.buffer).name);
+    names.push_back(operand_name(program, issued, operand));
   }
   return names;
 }
 
-Json freed_json(const Program& program, const Operation& operation) {
+Json freed_json(const Program& program, const IssuedOperation& issued) {
   Json names = Json::array();
-  for (const Operand& operand : operation.operands) {
+  for (const Operand& operand : issued.operation->operands) {
     if (!operand.frees) continue;
-    names.push_back(program.buffer(operand.buffer).name);
+    names.push_back(operand_name(program, issued, operand));
   }
   return names;
 }
@@ -83,10 +83,10 @@ Json operation_json(const Program& program, const RankLayout& layout, int rank,
       {"group", operation.group == Group::none ? Json(nullptr) : Json(name_of(operation.group))},
       {"peer_rank", or_null(peer < 0 ? -1 : layout.in_stage(rank, peer))},
       {"message_bytes", moves ? Json(operation.message.value()) : Json(nullptr)},
-      {"reads", buffers_json(program, operation, Access::read)},
-      {"creates", buffers_json(program, operation, Access::create)},
-      {"updates", buffers_json(program, operation, Access::update)},
-      {"frees", freed_json(program, operation)}};
+      {"reads", buffers_json(program, issued, Access::read)},
+      {"creates", buffers_json(program, issued, Access::create)},
+      {"updates", buffers_json(program, issued, Access::update)},
+      {"frees", freed_json(program, issued)}};
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "model/cost/memory/offload.h"
+#include "model/cost/sharding/gradient_buckets.h"
 #include "model/cost/sharding/stage_copies.h"
 #include "model/cost/sharding/stage_sync.h"
 #include "model/cost/sharding/stage_units.h"
@@ -25,6 +26,8 @@ class StageOverlap {
         work_(work),
         shape_(shape_of(plan)),
         split_(splits_backward(*plan.schedule, shape_.stages)),
+        ends_in_order_(uses_buckets(job.job.training, plan) &&
+                       ends_in_buckets(job.job.model, plan)),
         each_(stage_sync(job, plan, links, stage, prices)),
         sync_(each_.all()),
         over_(sync_groups(plan, links, each_)),
@@ -82,8 +85,9 @@ class StageOverlap {
   }
 
   // ZeRO-1 and 2: gathers of updated weights, those of both ends first, then the layers of all
-  // chunks; the first pass of a chunk waits for its own. Weights that are kept outside the device
-  // are all gathered right after the update, with nothing beside them, and go back there.
+  // chunks (or the ends with the layers of their buckets); the first pass of a chunk waits for its
+  // own. Weights that are kept outside the device are all gathered right after the update, with
+  // nothing beside them, and go back there.
   void gather_updated(const Training& training, DataParallelCost& cost) const {
     const Seconds time = sync_.gather.time;
     if (weights_away(training, plan_)) {
@@ -94,16 +98,18 @@ class StageOverlap {
     if (!plan_.overlap.data_parallel || stack_.exposed_gathers) return;
     const Cover cover = forward_cover();
     const double rate = cover.rate;
-    GathersAhead gathers((each_.embedding.gather.time + each_.head.gather.time) / rate);
+    const Seconds ends = (each_.embedding.gather + each_.head.gather).time;
+    GathersAhead gathers(ends_in_order_ ? Seconds(0) : ends / rate);
     if (shape_.route == Route::both_ways) {
       pass_both_ways(gathers, rate);
     } else {
       UnitSequence units = units_.sequence(&PassTimes::forward, kGather, rate);
-      units.first.gather = units.last.gather = Seconds(0);
+      if (!ends_in_order_) units.first.gather = units.last.gather = Seconds(0);
       const Seconds others = (shape_.stages - 1.0) / shape_.chunks * work_.layers.forward;
       for (const StageUnits::ChunkRun& run : units_.runs()) {
         units_.take_chunk(run.first, PassWay::forward, units);
-        gathers.pass_in_turn(run.size, units, others);
+        gathers.pass_in_turn(run.size, units_.in_buckets(run.first, PassWay::forward, units),
+                             others);
       }
     }
     cost.beside_ramps.filling = beside_sends(sync_.gather, over_.gathered, rate);
@@ -297,13 +303,15 @@ class StageOverlap {
     UnitSequence units = backwards(units_.sequence(part, kReduce, cover.rate));
     Seconds left;
     for (std::size_t i = units_.runs().size(); i-- > 0;) {
-      units_.take_chunk(units_.runs()[i].first, PassWay::backward, units);
+      const int first = units_.runs()[i].first;
+      units_.take_chunk(first, PassWay::backward, units);
+      const UnitSequence chunk = units_.in_buckets(first, PassWay::backward, units);
       bool settled = false;  // further chunks of the run leave as much as they find
       for (int passed = 0; passed < units_.runs()[i].size && !settled; ++passed) {
         const Seconds found = left;
         const bool is_last = passed == 0 && i + 1 == units_.runs().size();
         if (!is_last) left = std::max(Seconds(0), left - between);
-        left = left_of_reductions(units, left);
+        left = left_of_reductions(chunk, left);
         settled = left == found;
       }
     }
@@ -406,6 +414,7 @@ class StageOverlap {
   const StageWork& work_;
   PipelineShape shape_;
   bool split_;
+  bool ends_in_order_;  // gathers of the ends come in the order of the passes, not first
   StageSync each_;
   SyncTimes sync_;  // of all
   SyncGroups over_;

@@ -20,7 +20,17 @@ namespace trainyard {
 struct PassUnit {
   Seconds work;
   Seconds gather, reduce;  // its messages: seconds of the pass in which they get done beside it
+  PassUnit& operator+=(const PassUnit& other) {
+    work += other.work;
+    gather += other.gather;
+    reduce += other.reduce;
+    return *this;
+  }
 };
+inline PassUnit operator+(PassUnit a, const PassUnit& b) { return a += b; }
+inline PassUnit operator*(double times, const PassUnit& unit) {
+  return {times * unit.work, times * unit.gather, times * unit.reduce};
+}
 
 // The units of one chunk in the order of a pass.
 struct UnitSequence {

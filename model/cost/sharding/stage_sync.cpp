@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "model/cost/sharding/gradient_buckets.h"
+
 namespace trainyard {
 namespace {
 
@@ -98,8 +100,38 @@ int layers_with_experts(const Transformer& model, const StageParameters& stage) 
   return layers;
 }
 
+namespace {
+
+// In buckets, whose time units share by their parameters.
+StageSync sync_in_buckets(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
+                          const StageParameters& stage, PricedMessages& prices) {
+  const auto messages = [&](bool experts) {
+    const int first = buckets_of_chunk(job, plan, stage, 0, experts).messages;
+    const int chunks = plan.pipeline_parallel == 1 ? 1 : pipeline_shape(plan).chunks;
+    if (chunks == 1) return first;
+    const int last = buckets_of_chunk(job, plan, stage, chunks - 1, experts).messages;
+    return first + last + chunks - 2;
+  };
+  const Classes both = classes(links);
+  const SyncTimes dense = sync_times(job, plan, prices, both.dense, {stage.dense, messages(false)});
+  const auto share = [&](double parameters) { return parameters / stage.dense * dense; };
+  StageSync sync;
+  sync.embedding = share(stage.embedding_matrix);
+  sync.head = share(stage.head_matrix);
+  if (stage.experts > 0) {
+    sync.experts = sync_times(job, plan, prices, both.expert, {stage.experts, messages(true)});
+  }
+  sync.layers = share(stage.dense - stage.embedding_matrix - stage.head_matrix) + sync.experts;
+  return sync;
+}
+
+}  // namespace
+
 StageSync stage_sync(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
                      const StageParameters& stage, PricedMessages& prices) {
+  if (uses_buckets(job.job.training, plan)) {
+    return sync_in_buckets(job, plan, links, stage, prices);
+  }
   const Classes both = classes(links);
   const auto dense = [&](double parameters, int pieces, const SyncTimes* like = nullptr) {
     return sync_times(job, plan, prices, both.dense, {parameters, pieces}, like);

@@ -59,7 +59,8 @@ struct StageSync {
 };
 
 // Where communication is overlapped (and under ZeRO-3) each unit's parameters are a message of
-// their own. Else all dense parameters are one message, in `layers`, and all experts another.
+// their own, or each bucket's (gradient_buckets.h). Else all dense parameters are one message, in
+// `layers`, and all experts another.
 StageSync stage_sync(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
                      const StageParameters& stage, PricedMessages& prices);
 

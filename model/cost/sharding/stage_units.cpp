@@ -2,11 +2,14 @@
 
 #include <algorithm>
 
+#include "model/cost/sharding/gradient_buckets.h"
+
 namespace trainyard {
 
 StageUnits::StageUnits(const PreparedJob& job, const Plan& plan, PipelineShape shape,
                        const StageParameters& stage, const StageWork& work, const StageSync& sync)
-    : plan_(plan),
+    : job_(job),
+      plan_(plan),
       model_(job.job.model),
       stage_(stage),
       work_(work),
@@ -60,6 +63,25 @@ void StageUnits::take_chunk(int chunk, PassWay way, UnitSequence& units) const {
   units.layers = layers_each_ + (chunk < longer_chunks_ ? 1 : 0);
   units.has_first = way == PassWay::forward ? embedding : head;
   units.has_last = way == PassWay::forward ? head : embedding;
+}
+
+UnitSequence StageUnits::in_buckets(int chunk, PassWay way, const UnitSequence& units) const {
+  if (!uses_buckets(job_.job.training, plan_)) return units;
+  const SyncTimes& experts = sync_.experts;
+  const bool by_experts =
+      2 * (experts.gather + experts.reduce).time > (sync_.layers.gather + sync_.layers.reduce).time;
+  const BucketedChunk cut = buckets_of_chunk(job_, plan_, stage_, chunk, by_experts);
+  const UnitSequence of = way == PassWay::backward ? units : backwards(units);
+  const PassUnit head = of.has_first ? of.first : PassUnit{};
+  const PassUnit embedding = of.has_last ? of.last : PassUnit{};
+  UnitSequence all{.first = head + cut.with_head * of.layer,
+                   .layer = cut.each * of.layer,
+                   .last = cut.rest * of.layer,
+                   .layers = cut.full,
+                   .has_first = of.has_first,
+                   .has_last = cut.rest > 0 || (of.has_last && !cut.one)};
+  (cut.one ? all.first : all.last) += embedding;
+  return way == PassWay::backward ? all : backwards(all);
 }
 
 void StageUnits::add_runs() {

@@ -52,6 +52,9 @@ class StageUnits {
   UnitSequence copy(PassPart part, UnitMoves moves, double rate, LayerCopy which) const;
   // Sets the number of layers and the ends to those of a chunk, for a pass this way.
   void take_chunk(int chunk, PassWay way, UnitSequence& units) const;
+  // Units of a chunk in the order of a pass this way, each bucket as one unit: its messages wait
+  // for all of its work, or all of its work for them. The same units without buckets.
+  UnitSequence in_buckets(int chunk, PassWay way, const UnitSequence& units) const;
 
   // Consecutive chunks with the same units: the first chunk, the longer ones, the others, the last.
   struct ChunkRun {
@@ -87,6 +90,7 @@ class StageUnits {
   ShownInPass shown_backward(const Chunk& of, const UnlikeUnits& units) const;
   ShownInPass shown_one_by_one(PassPart part, UnitMoves moves, double rate, PassWay way) const;
 
+  const PreparedJob& job_;
   const Plan& plan_;
   const Transformer& model_;
   const StageParameters& stage_;

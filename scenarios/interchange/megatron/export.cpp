@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "model/cost/sharding/gradient_buckets.h"
 #include "model/schedule/schedule.h"
 #include "scenarios/interchange/megatron/megatron.h"
 #include "scenarios/interchange/plan_refusals.h"
@@ -462,6 +463,10 @@ Arguments arguments_of(const Scenario& scenario, const Plan& plan) {
   add_precision(training.precision.name, arguments);
   arguments.add("--optimizer", training.optimizer.name == "sgd" ? "sgd" : "adam");
   add_plan(plan, scenario.job.model, arguments);
+  if (uses_buckets(training, plan)) {
+    arguments.add("--ddp-bucket-size",
+                  static_cast<std::int64_t>(bucket_limit(training.stack, plan, {})));
+  }
   add_weights_in_8_bits(training, plan, arguments);
   return arguments;
 }

@@ -77,12 +77,11 @@ class Lister {
   }
 
   int value_for(const IssuedOperation& issued, const Operand& operand) {
-    const ProgramBuffer& buffer = program_.buffer(operand.buffer);
     int& value = value_of_[static_cast<std::size_t>(instance_of(program_, issued, operand))];
     if (operand.access == Access::create || value < 0) {
       value = static_cast<int>(list_.values.size());
       list_.values.push_back({.buffer = operand.buffer,
-                              .layer = buffer.scope == Scope::layer ? issued.call->layer : -1,
+                              .layer = layer_of(program_, issued, operand),
                               .microbatch = issued.step->microbatch});
       users_.emplace_back();
     }

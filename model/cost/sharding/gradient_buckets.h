@@ -1,0 +1,48 @@
+// Buckets of gradients: which of a chunk's units (layers, ends) are reduced in one message, and
+// gathered in one after a sharded update (Stack::bucket_parameters). The program and the estimate
+// cut chunks by the same rule.
+#pragma once
+
+#include "model/cost/sharding/stage_parameters.h"
+#include "model/job.h"
+#include "model/plan/plan.h"
+#include "model/schedule/schedule.h"
+#include "model/workload/training.h"
+
+namespace trainyard {
+
+// Whether units move in buckets: gradients and updated weights once a step, beside the passes.
+// Where weights or gradients lie outside the device each unit has copies of its own and is one.
+bool uses_buckets(const Training& training, const Plan& plan);
+
+// Whether the embedding is in a bucket with the layers behind it, and the head in one with those
+// before it: not where two stages hold a copy of their matrix, whose gradients wait for each other.
+bool ends_in_buckets(const Transformer& model, const Plan& plan);
+
+// A bucket of this chunk takes in units, from the chunk's last one on, until it has so many
+// parameters of a rank, dense ones and experts' each in buckets of their own; infinity: all.
+double bucket_limit(const Stack& stack, const Plan& plan, ChunkPlace place);
+
+// A chunk of like layers, by parameters of a rank; 0: the chunk does not have this end.
+struct ChunkParameters {
+  double embedding = 0, layer = 0, head = 0;
+  int layers = 0;
+  bool ends_apart = false;  // not ends_in_buckets()
+};
+// Its buckets in the order of a backward pass: that with the head, full ones, and the last one, for
+// what is left. Example: a head of 30, five layers of 20 and a limit of 40: the head and one layer,
+// twice two layers.
+struct BucketedChunk {
+  int with_head = 0;       // layers in the head's bucket
+  int each = 1, full = 0;  // layers of a full bucket, and how many of those there are
+  int rest = 0;            // layers of the last one
+  bool one = false;        // the head's bucket has all of the chunk
+  int messages = 0;
+};
+BucketedChunk bucketed(const ChunkParameters& chunk, double limit);
+
+// The chunk's buckets on a stage, of dense parameters or of experts, its layers alike.
+BucketedChunk buckets_of_chunk(const PreparedJob& job, const Plan& plan,
+                               const StageParameters& stage, int chunk, bool experts);
+
+}  // namespace trainyard
