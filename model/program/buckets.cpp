@@ -21,7 +21,7 @@ Operation* joined(std::vector<Operation>& list, const Operation& operation) {
 
 // Adds an operation over the parameters of a unit so many layers behind that of the call.
 void join(std::vector<Operation>& list, Operation operation, int ahead) {
-  for (Operand& operand : operation.operands) operand.ahead = static_cast<std::uint16_t>(ahead);
+  for (Operand& operand : operation.operands) operand.ahead = ahead;
   Operation* const before = joined(list, operation);
   if (before == nullptr) return list.push_back(std::move(operation));
   before->message += operation.message;

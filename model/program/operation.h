@@ -180,7 +180,7 @@ struct Operand {
   bool frees = false;  // the last use: the memory returns when all users have ended
   // Of a buffer between layers: 0 at this layer's input, 1 at its output. Of a layer's own buffer:
   // that of the layer so many places after the one of the call.
-  std::uint16_t ahead = 0;
+  int ahead = 0;
   Hold hold = Hold::until_freed;
 };
 

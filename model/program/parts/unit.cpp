@@ -90,7 +90,7 @@ Lowering start_lowering(const Transformer& model, const Training& training, cons
 }
 
 Operand reads(int buffer, int ahead) {
-  return {.buffer = buffer, .ahead = static_cast<std::uint16_t>(ahead)};
+  return {.buffer = buffer, .ahead = ahead};
 }
 Operand creates(int buffer, int ahead) { return with_access(reads(buffer, ahead), Access::create); }
 Operand updates(int buffer, int ahead) { return with_access(reads(buffer, ahead), Access::update); }
