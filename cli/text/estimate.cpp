@@ -350,8 +350,9 @@ std::string advice(const Question& question, const Candidate& candidate, const S
   const bool fits = candidate.estimate.feasible;
   const double plans = fits ? 0.5 : 1;  // share of the progress
   const auto is_over = [&](double done) { return options.is_over && options.is_over(done); };
-  const auto remedies = plan_remedies(question.job, candidate, analytic_evaluator(question.job),
-                                      [&](double done) { return is_over(plans * done); });
+  const auto remedies = plan_remedies(
+      question.job, candidate, analytic_evaluator(question.job),
+      [&](double done) { return is_over(plans * done); }, question.scenario.plan);
   std::vector<Remedy> hardware;
   if (fits) {
     hardware = hardware_remedies(question.job, candidate, analytic_evaluator,

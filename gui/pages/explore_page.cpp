@@ -20,7 +20,6 @@
 #include "gui/presenters/plan/explore.h"
 #include "gui/presenters/plan/variants_model.h"
 #include "gui/presenters/text.h"
-#include "planner/request.h"
 #include "scenarios/question.h"
 
 namespace trainyard {
@@ -136,7 +135,7 @@ QWidget* ExplorePage::make_variants() {
   connect(back, &QPushButton::clicked, this, [this, column_now] {
     const int column = column_now();
     if (column < 0 || column >= variants_->pinned()) return;
-    explore_.set_request(request_of(variants_->at(column).plan));
+    explore_.set_request(variants_->request_at(column));
   });
   back->setObjectName(QStringLiteral("back"));
   unpin->setObjectName(QStringLiteral("unpin"));
@@ -174,7 +173,7 @@ QWidget* ExplorePage::make_variants() {
 void ExplorePage::show_answer() {
   const auto& candidate = explore_.candidate();
   controls_->show_controls(explore_.controls());
-  variants_->set_now(candidate, explore_.question());
+  variants_->set_now(candidate, explore_.question(), explore_.request());
   variants_->mark([this](const auto& question) { return document_.still_asks(question); });
   for (QPushButton* button : {use_, pin_}) button->setEnabled(candidate.has_value());
   remedies_->clear();

@@ -75,8 +75,10 @@ std::vector<Remedy> hardware_remedies(const PreparedJob& job, const Candidate& c
                                       const JobEvaluator& evaluate, const IsOver& is_over = {});
 
 // The neighbours of a plan: one key changed, or one degree traded for another. Those that fit come
-// first, fastest first; then those that do not, least full first.
+// first, fastest first; then those that do not, least full first. Where the plan was `asked` for
+// with recomputation `auto`, neighbours have that too.
 std::vector<Remedy> plan_remedies(const PreparedJob& job, const Candidate& candidate,
-                                  const Evaluator& evaluate, const IsOver& is_over = {});
+                                  const Evaluator& evaluate, const IsOver& is_over = {},
+                                  const std::optional<PlanRequest>& asked = {});
 
 }  // namespace trainyard

@@ -6,6 +6,7 @@
 #include "planner/findings/explain.h"
 #include "planner/findings/hardware.h"
 #include "planner/offered.h"
+#include "planner/passes/auto_schedule.h"
 #include "planner/request.h"
 #include "planner/search_space.h"
 
@@ -154,8 +155,18 @@ void add_offloads(const Stack& stack, const Plan& plan, const PlanRequest& from,
   }
 }
 
-std::vector<Neighbour> neighbours(const Stack& stack, const Plan& plan) {
-  const PlanRequest from = request_of(plan);
+// The request that neighbours are made from. Recomputation that was left to the program is chosen
+// again for each of them: what fits this plan's memory is not what fits theirs.
+PlanRequest start_of(const Plan& plan, const std::optional<PlanRequest>& asked) {
+  PlanRequest from = request_of(plan);
+  if (asked && asked->recompute.mode == RecomputeMode::automatic) {
+    from.recompute = asked->recompute;
+    from.recompute_per_stage.clear();
+  }
+  return from;
+}
+
+std::vector<Neighbour> neighbours(const Stack& stack, const Plan& plan, const PlanRequest& from) {
   std::vector<Neighbour> result;
   for (const Move& move : kMoves) {
     if (auto next = moved(move, from)) {
@@ -215,14 +226,16 @@ std::vector<Remedy> hardware_remedies(const PreparedJob& job, const Candidate& c
 }
 
 std::vector<Remedy> plan_remedies(const PreparedJob& job, const Candidate& candidate,
-                                  const Evaluator& evaluate, const IsOver& is_over) {
+                                  const Evaluator& evaluate, const IsOver& is_over,
+                                  const std::optional<PlanRequest>& asked) {
   const Job& j = job.job;
   std::vector<Remedy> remedies;
   Estimate estimate;
-  std::vector<Neighbour> all = neighbours(j.training.stack, candidate.plan);
+  std::vector<Neighbour> all =
+      neighbours(j.training.stack, candidate.plan, start_of(candidate.plan, asked));
   for (std::size_t i = 0; i < all.size(); ++i) {
     Neighbour& neighbour = all[i];
-    const auto plan = make_plan(neighbour.request, j.model, j.cluster, j.training);
+    const auto plan = complete_plan(job, neighbour.request);
     if (is_over && is_over(static_cast<double>(i) / static_cast<double>(all.size()))) return {};
     // Recomputation that the plan itself has was asked for by the scenario.
     const bool offered = plan && (offers_recompute(j.training.stack, *plan) ||

@@ -126,6 +126,30 @@ TEST_F(Explored, WhatWouldHelpIsFoundBesideAndCanBeTaken) {
                    (before - remedy.saved).value());
 }
 
+// With half a sequence on each rank less has to be recomputed: with what the plan before
+// recomputes, context parallelism would not be faster.
+TEST_F(Explored, RecomputationAutoIsChosenAgainForEveryNeighbour) {
+  question_ = std::make_shared<Question>(
+      *question_of(R"({"trainyard": "scenario/1", "model": "llama-3.1-405b",
+    "cluster": {"node": "dgx-h100-80gb", "nodes": 1024},
+    "training": {"global_batch": 2048, "sequence_length": 8192},
+    "plan": {"tensor_parallel": 8, "pipeline_parallel": 16, "virtual_stages": 8,
+             "recompute": "auto"}})",
+                   "a.json"));
+  explore_.set_question(question_);
+  const Seconds before = explore_.candidate()->estimate.step_time;
+  ASSERT_TRUE(wait_until([this] { return !explore_.remedies().hardware.empty(); }));
+  const auto& found = explore_.remedies().plans;
+  const auto remedy = std::ranges::find(found, "context_parallel 2", &Remedy::change);
+  ASSERT_NE(remedy, found.end());
+  EXPECT_EQ(remedy->request->recompute.mode, RecomputeMode::automatic);
+  PlanRequest request = *question_->scenario.plan;
+  request.context_parallel = 2;
+  const Plan plan = *complete_plan(question_->job, request);
+  EXPECT_DOUBLE_EQ((before - remedy->saved).value(),
+                   estimate(question_->job, plan).step_time.value());
+}
+
 TEST_F(Explored, PartsOfTheBarSumToTheStep) {
   double sum = 0;
   for (const BarPart& part : breakdown_bar(explore_.candidate()->estimate)) sum += part.value;

@@ -141,11 +141,12 @@ void Explore::find_remedies() {
     work_.stop();
     return;
   }
-  work_.start([this, question = question_, candidate = *candidate_](const std::atomic<bool>& stop) {
+  work_.start([this, question = question_, candidate = *candidate_,
+               asked = request_](const std::atomic<bool>& stop) {
     Remedies found;
     const auto is_over = [&stop](double) { return stop.load(); };
     found.plans =
-        plan_remedies(question->job, candidate, analytic_evaluator(question->job), is_over);
+        plan_remedies(question->job, candidate, analytic_evaluator(question->job), is_over, asked);
     found.hardware = hardware_remedies(question->job, candidate, analytic_evaluator, is_over);
     keep_what_helps(candidate, found);
     return Background::Done([this, found = std::move(found)] {

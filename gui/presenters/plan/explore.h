@@ -46,6 +46,8 @@ class Explore : public QObject {
   const std::vector<ExploreControl>& controls() const { return controls_; }
   void choose(const QString& key, int at);
   void set_request(const PlanRequest& request);
+  // What the candidate is the plan of: keys that are left to the program, as `auto`, stay so here.
+  const PlanRequest& request() const { return request_; }
 
   // Nothing if there is no question or no legal plan; problem() says which.
   const std::optional<Candidate>& candidate() const { return candidate_; }

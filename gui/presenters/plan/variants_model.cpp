@@ -8,8 +8,9 @@
 namespace trainyard {
 
 void VariantsModel::set_now(const std::optional<Candidate>& candidate,
-                            std::shared_ptr<const Question> question) {
+                            std::shared_ptr<const Question> question, PlanRequest request) {
   question_ = std::move(question);
+  request_ = std::move(request);
   if (now_ && candidate) {  // not a reset, which would clear the selection
     now_ = candidate;
     Q_EMIT dataChanged(index(0, 0), index(rowCount() - 1, columnCount() - 1));
@@ -24,7 +25,7 @@ void VariantsModel::pin() {
   if (!now_) return;
   const int at = pinned();
   beginInsertColumns({}, at, at);
-  pinned_.push_back({*now_, question_, next_letter_++ % 26});
+  pinned_.push_back({*now_, question_, request_, next_letter_++ % 26});
   endInsertColumns();
 }
 

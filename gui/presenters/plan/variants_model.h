@@ -21,8 +21,9 @@ class VariantsModel : public QAbstractTableModel {
  public:
   explicit VariantsModel(QObject* parent = nullptr) : QAbstractTableModel(parent) {}
 
+  // `request`: what the candidate's plan was made from, for the way back to it.
   void set_now(const std::optional<Candidate>& candidate,
-               std::shared_ptr<const Question> question = nullptr);
+               std::shared_ptr<const Question> question = nullptr, PlanRequest request = {});
   // Marks the variants whose question no longer is that of the document.
   void mark(const std::function<bool(const std::shared_ptr<const Question>&)>& still_asks);
   void pin();  // keeps the present plan as the next of A, B, C, …
@@ -31,6 +32,9 @@ class VariantsModel : public QAbstractTableModel {
   int pinned() const { return static_cast<int>(pinned_.size()); }
   const Candidate& at(int column) const {
     return pinned_[static_cast<std::size_t>(column)].candidate;
+  }
+  const PlanRequest& request_at(int column) const {
+    return pinned_[static_cast<std::size_t>(column)].request;
   }
 
   int rowCount(const QModelIndex& parent = {}) const override;
@@ -46,6 +50,7 @@ class VariantsModel : public QAbstractTableModel {
   struct Pinned {
     Candidate candidate;
     std::shared_ptr<const Question> question;
+    PlanRequest request;
     int letter = 0;          // 0 is A
     bool is_before = false;  // the scenario has changed since
   };
@@ -53,6 +58,7 @@ class VariantsModel : public QAbstractTableModel {
   int next_letter_ = 0;
   std::optional<Candidate> now_;
   std::shared_ptr<const Question> question_;
+  PlanRequest request_;
 };
 
 }  // namespace trainyard
