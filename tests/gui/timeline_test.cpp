@@ -13,10 +13,12 @@
 
 #include "gui/charts/colours.h"
 #include "gui/charts/gantt.h"
+#include "gui/presenters/text.h"
 #include "gui/presenters/timeline/step_play.h"
 #include "gui/presenters/timeline/timeline_scene.h"
 #include "scenarios/question.h"
 #include "scenarios/scenario_text.h"
+#include "scenarios/text/readable.h"
 #include "simulator/reading/critical_path.h"
 #include "simulator/step.h"
 #include "tests/gui/application.h"
@@ -303,8 +305,8 @@ TEST_F(PlayedTimeline, HasMemoryAndLinkLoadOfEveryRank) {
   }
 }
 
-// Each line is one of the command's table: time, share and tasks. A last line holds the rest, so
-// that the shares sum to the whole path.
+// Each line is one of the command's table: time, share and tasks. A line holds the rest, so that
+// the shares sum to the whole path, and a last one the fixed times, by which the step is longer.
 TEST_F(PlayedTimeline, TheCriticalPathIsAllThere) {
   const StepSimulation& simulation = *play_.step()->simulation;
   const auto all =
@@ -313,7 +315,11 @@ TEST_F(PlayedTimeline, TheCriticalPathIsAllThere) {
   Seconds whole, rest;
   for (std::size_t i = 0; i < all.size(); ++i) (i < 12 ? whole : rest) += all[i].time;
   const auto& lines = play_.step()->shares;
-  ASSERT_EQ(lines.size(), 13u);
+  ASSERT_EQ(lines.size(), 14u);
+  const Seconds fixed = simulation.step_time - (whole + rest);
+  ASSERT_GT(fixed, Seconds(0));
+  EXPECT_EQ(lines[13], qt(with_unit(fixed)) + QStringLiteral(" beside the path: fixed times of the "
+                                                             "step"));
   const auto share = [&](Seconds time) {
     return QStringLiteral(", %1 %: ").arg(100 * (time / (whole + rest)), 0, 'f', 1);
   };

@@ -149,6 +149,17 @@ TEST(TraceSums, AreOfOperationsThatWereMeasured) {
   EXPECT_EQ(sums[0].operations, 1);
 }
 
+// The messages of rank 1 were predicted only: they are a track, but not among the operations of the
+// run.
+TEST_F(OpenedTrace, AddsUpNoTrackThatOnlyThePredictionHas) {
+  const auto sums = scene().sums(12);
+  const auto messages =
+      std::ranges::find(sums, QStringLiteral("all-reduce (tensor), forward"), &TimelineSum::name);
+  ASSERT_NE(messages, sums.end());
+  EXPECT_EQ(messages->operations, 1);
+  EXPECT_NEAR(messages->time.value(), 3e-3, 1e-12);
+}
+
 TEST_F(OpenedTrace, IsDrawnMeasuredAbovePredicted) {
   Gantt gantt;
   gantt.resize(900, 500);

@@ -33,7 +33,8 @@ QString summary_of_play(const PlayedStep& played, const QString& misfit) {
 
 constexpr std::size_t kSharesShown = 12;
 
-std::vector<QString> path_shares_of(const StepSimulation& found) {
+// The last line has what the step takes beside its operations, so that the lines sum to the step.
+std::vector<QString> path_shares_of(const StepSimulation& found, Seconds fixed) {
   std::vector<QString> lines;
   const auto shares = path_shares(found.step, critical_path(found.step, found.timeline));
   Seconds whole;
@@ -51,6 +52,10 @@ std::vector<QString> path_shares_of(const StepSimulation& found) {
     rest.time += shares[i].time;
   }
   if (rest.tasks > 0) add(rest);
+  if (fixed > Seconds(0)) {
+    lines.push_back(
+        StepPlay::tr("%1 beside the path: fixed times of the step").arg(qt(with_unit(fixed))));
+  }
   return lines;
 }
 
@@ -67,7 +72,7 @@ std::shared_ptr<const PlayedStep> played_plan(std::shared_ptr<const Question> qu
   played->misfits = !misfit.isEmpty();
   played->summary = summary_of_play(*played, misfit);
   played->shares_title = StepPlay::tr("Critical path by operation");
-  played->shares = path_shares_of(*played->simulation);
+  played->shares = path_shares_of(*played->simulation, job.job.training.stack.step_overhead);
   return played;
 }
 

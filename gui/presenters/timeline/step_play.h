@@ -27,7 +27,8 @@ struct PlayedStep {
   QString summary;       // one line
   bool misfits = false;  // the simulated plan needs more memory than the device has
   QString shares_title;
-  // Lines with the operations that take longest: on the critical path, or in the whole trace.
+  // Lines with the operations that take longest: on the critical path, or in the whole trace. Then
+  // the fixed times of a simulated step.
   std::vector<QString> shares;
 };
 

@@ -33,7 +33,8 @@ struct TimelineTrack {
   std::vector<std::uint32_t> predicted;
   // Starts of every 64th slice of `slices` and `predicted`, for search; the scene fills them.
   std::vector<double> marks, predicted_marks;
-  int stream = 0;  // orders the tracks of a rank that a trace holds
+  int stream = 0;              // orders the tracks of a rank that a trace holds
+  bool is_prediction = false;  // of a run: nothing on it was measured
 };
 
 // Neighbouring pixels of a track that are drawn in one colour.
@@ -118,7 +119,8 @@ class TimelineScene {
   // Whether a track holds both measured and predicted operations.
   bool compares() const { return compares_; }
   // The operations of a trace, added up by name: at most `most` names, the longest first. Receives
-  // come after all others, since they mostly wait. Empty for a simulation.
+  // come after all others, since they mostly wait. Of a run, those that were measured. Empty for a
+  // simulation.
   std::vector<TimelineSum> sums(std::size_t most) const;
   // The first operation that starts after `time` and has the text in its name; nullptr: none.
   const std::uint32_t* find_after(const QString& text, double time) const;

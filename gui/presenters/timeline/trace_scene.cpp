@@ -140,7 +140,8 @@ std::shared_ptr<const TimelineScene> TimelineScene::of(std::shared_ptr<const Sav
                       .is_compute = saved.name == "compute",
                       .slices = saved.spans,
                       .predicted = {},
-                      .stream = stream_of(saved.name)});
+                      .stream = stream_of(saved.name),
+                      .is_prediction = !beneath.empty() && saved.process.ends_with(kPredicted)});
     if (predicted == nullptr) continue;
     tracks.back().predicted = predicted->spans;
     pair_up(saved.spans, predicted->spans, partners);
@@ -175,6 +176,7 @@ std::vector<TimelineSum> TimelineScene::sums(std::size_t most) const {
   if (!trace_) return {};
   std::vector<TimelineSum> by_name(trace_->names.size());
   for (const TimelineTrack& track : tracks_) {
+    if (track.is_prediction) continue;
     for (const std::uint32_t slice : track.slices) {
       TimelineSum& sum = by_name[trace_->name[slice]];
       const std::uint32_t partner = partner_of(slice);
