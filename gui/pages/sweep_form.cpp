@@ -44,14 +44,19 @@ class AxisDelegate : public EmphasisDelegate {
 };
 
 // The axes that are proposed first. If the scenario gives the degrees, other degrees beside its
-// `data_parallel` would leave most points without a legal plan.
-std::vector<DraftAxis> usual_axes(bool degrees_are_given) {
-  if (!degrees_are_given) {
+// `data_parallel` would leave most points without a legal plan. Groups of unlike nodes have no plan
+// of the scenario's: the planner finds it for every point.
+std::vector<DraftAxis> usual_axes(SweepForm::Varied varied) {
+  if (varied == SweepForm::Varied::degrees_free) {
     return {{.key = "plan.tensor_parallel", .values = "1, 2, 4, 8"},
             {.key = "plan.pipeline_parallel", .values = "1, 2, 4, 8, 16"}};
   }
-  return {{.key = "training.sequence_length", .values = "4096, 8192, 16384"},
-          {.key = "plan.recompute", .values = "none, selective, full"}};
+  std::vector<DraftAxis> axes = {
+      {.key = "training.sequence_length", .values = "4096, 8192, 16384"}};
+  if (varied == SweepForm::Varied::degrees_given) {
+    axes.push_back({.key = "plan.recompute", .values = "none, selective, full"});
+  }
+  return axes;
 }
 
 }  // namespace
@@ -70,7 +75,7 @@ SweepForm::SweepForm(QWidget* parent)
       samples_(new QSpinBox),
       seed_(new QSpinBox),
       where_(new QLineEdit) {
-  suggest_axes(false);
+  suggest_axes(Varied::degrees_free);
   table_->setModel(axes_);
   table_->setItemDelegate(new AxisDelegate(table_));
   table_->setObjectName(QStringLiteral("axes"));
@@ -100,9 +105,9 @@ SweepForm::SweepForm(QWidget* parent)
   show_settings();
 }
 
-void SweepForm::suggest_axes(bool degrees_are_given) {
+void SweepForm::suggest_axes(Varied varied) {
   if (axes_->axes() != suggested_) return;
-  suggested_ = usual_axes(degrees_are_given);
+  suggested_ = usual_axes(varied);
   axes_->set_axes(suggested_);
 }
 

@@ -22,8 +22,10 @@ class SweepForm : public QWidget {
 
   SweepDraft draft() const;
   void set_draft(const SweepDraft& draft);
+  // What of the scenario decides which keys can vary.
+  enum class Varied { degrees_free, degrees_given, unlike_nodes };
   // Proposes axes, as long as the user has not chosen any.
-  void suggest_axes(bool degrees_are_given);
+  void suggest_axes(Varied varied);
   SweepAxes& axes() { return *axes_; }
   void show_verdict(const QString& verdict);
 

@@ -91,9 +91,14 @@ SweepPage::SweepPage(ScenarioDocument& document, SweepRun& run, QWidget* parent)
   const auto check = [this] { run_.check(question()); };
   connect(form_, &SweepForm::changed, this, check);
   connect(&document_, &ScenarioDocument::replaced, this, [this] {
+    using Varied = SweepForm::Varied;
     const auto question = document_.question();
-    const bool has_plan = question && question->scenario.plan;
-    form_->suggest_axes(has_plan && question->scenario.plan->data_parallel.has_value());
+    const bool is_given =
+        question && question->scenario.plan && question->scenario.plan->data_parallel.has_value();
+    const bool is_unlike = document_.problem().is_of_window;
+    form_->suggest_axes(is_unlike  ? Varied::unlike_nodes
+                        : is_given ? Varied::degrees_given
+                                   : Varied::degrees_free);
   });
   connect(&document_, &ScenarioDocument::changed, this, check);
   connect(&run_, &SweepRun::checked, this, [this] { form_->show_verdict(run_.verdict()); });
@@ -260,11 +265,17 @@ void SweepPage::show_running(bool runs) {
 }
 
 // Points of an opened result file belong to no open scenario, so they cannot be out of date.
+QString SweepPage::age_of_points() const {
+  const bool is_old = !run_.scenario().empty() && run_.scenario() != document_.text();
+  return is_old ? tr("Of the scenario before the last change: ") : QString();
+}
+
+// Points stay where something else is said, as that another file cannot be opened.
 void SweepPage::show_status() {
-  const bool is_old =
-      !run_.busy() && !run_.scenario().empty() && run_.scenario() != document_.text();
-  status_->setText((is_old ? tr("Of the scenario before the last change: ") : QString()) +
-                   run_.status());
+  if (run_.busy() || !run_.points()) return status_->setText(run_.status());
+  if (run_.tells_of_points()) return status_->setText(age_of_points() + run_.status());
+  status_->setText(
+      tr("%1\nBelow: %2").arg(run_.status(), age_of_points() + run_.points()->summary()));
 }
 
 void SweepPage::show_points() {

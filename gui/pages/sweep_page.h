@@ -45,6 +45,7 @@ class SweepPage : public QWidget {
   void choose_document();
   void open_results();
   void show_running(bool runs);
+  QString age_of_points() const;
   void show_status();
   void show_points();
   void show_picture();

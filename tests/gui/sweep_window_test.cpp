@@ -25,7 +25,9 @@
 namespace trainyard {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 class SweepWindow : public Window {
@@ -109,6 +111,13 @@ TEST_F(SweepWindow, WhatIsOfferedFirstIsLegal) {
   // Axes that the user typed stay.
   ASSERT_TRUE(window_.open_file(written("case.json", kSmall)));
   ASSERT_EQ(verdict(), "6 points");
+}
+
+// The planner finds the plan of groups of unlike nodes, so no key of a plan is proposed.
+TEST_F(SweepWindow, WhatIsOfferedForUnlikeNodesIsAnswered) {
+  ASSERT_TRUE(window_.open_file(std::filesystem::path(TRAINYARD_SOURCE) / "scenarios" / "cases" /
+                                "llama-3.1-70b-64-a100-and-64-h100.json"));
+  ASSERT_EQ(verdict(), "3 points");
 }
 
 TEST_F(SweepWindow, TwoKeysAreVariedAndTheMapIsWhatTheCommandAnswers) {
@@ -232,6 +241,18 @@ TEST_F(SweepWindow, ResultsOfAScenarioBeforeAChangeAreMarked) {
   answer_file_dialog(folder_ / "results.sqlite");  // its points belong to no open scenario
   press("sweep_open");
   ASSERT_TRUE(wait_until([&] { return status() == result; })) << status();
+}
+
+// The message is about the file, not about the points, which stay and keep their mark.
+TEST_F(SweepWindow, AFileThatCannotBeOpenedIsNotOfTheScenarioBefore) {
+  run_into("results.sqlite");
+  wait_for_the_end();
+  const std::string result = status();
+  ASSERT_TRUE(window_.document().set_value("/cluster/nodes", "4").has_value());
+  drop(written("broken.sqlite", "SQLite format 3 and then nothing"));
+  ASSERT_TRUE(wait_until([&] { return status().find("broken.sqlite: ") != std::string::npos; }));
+  EXPECT_THAT(status(), Not(StartsWith("Of the scenario")));
+  EXPECT_THAT(status(), EndsWith("\nBelow: Of the scenario before the last change: " + result));
 }
 
 TEST_F(SweepWindow, SaysWhyThereIsNoPictureWhereEveryPointIsRefused) {

@@ -215,11 +215,12 @@ void SweepRun::show(const Ended& ended) {
     scenario_ = ended.scenario;
     Q_EMIT points_changed();
   }
-  say(ended.status);
+  say(ended.status, ended.points != nullptr);
 }
 
-void SweepRun::say(const QString& status) {
+void SweepRun::say(const QString& status, bool of_points) {
   status_ = status;
+  tells_of_points_ = of_points;
   Q_EMIT said();
 }
 

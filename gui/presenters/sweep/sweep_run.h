@@ -43,6 +43,9 @@ class SweepRun : public QObject {
   const std::string& scenario() const { return scenario_; }
   // What the points are, or what is wrong, in a line.
   const QString& status() const { return status_; }
+  // Whether status() is about points(); else it is about what was asked for last, as a file that
+  // cannot be opened.
+  bool tells_of_points() const { return tells_of_points_; }
 
  Q_SIGNALS:
   void checked();
@@ -65,7 +68,7 @@ class SweepRun : public QObject {
   void show_verdict(const QString& verdict);
   void end(const Ended& ended);
   void show(const Ended& ended);
-  void say(const QString& status);
+  void say(const QString& status, bool of_points = false);
 
   SweepQuestion question_;  // the one to be checked
   QString verdict_;
@@ -74,6 +77,7 @@ class SweepRun : public QObject {
   std::string scenario_;
   std::shared_ptr<const SweepPoints> points_;
   QString status_;
+  bool tells_of_points_ = false;
   QTimer typed_, fills_;
   Background checking_, work_, reading_, saving_;
 };
