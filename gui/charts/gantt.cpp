@@ -289,7 +289,7 @@ void Gantt::paint_slices(QPainter& painter, const TimelineTrack& track, int y,
   const std::vector<SliceRun> runs = scene_->runs(track, view(), predicted);
   const Inks inks(is_dark(palette()));
   const auto colour_of_run = [&](const SliceRun& run) {
-    const bool fades = only_critical_ && !scene_->is_critical(run.slice);
+    const bool fades = only_critical_ && !run.is_critical;
     return (fades ? inks.faded : inks.plain)[static_cast<std::size_t>(run.kind)];
   };
   paint_pixels(painter, row, runs, colour_of_run);

@@ -223,6 +223,38 @@ TEST_F(PlayedTimeline, NamesSeveralSlicesByTheirKind) {
   EXPECT_GT(of_several, 10);
 }
 
+// Zoomed out, several operations share a pixel. A run keeps its colour if any of them is on the
+// path, not only the first.
+TEST_F(PlayedTimeline, ShowsThePathWhereSeveralOperationsShareAPixel) {
+  const TimelineScene& scene = *play_.step()->scene;
+  gantt_.resize(320, 1500);
+  const QImage plain = gantt_.grab().toImage();
+  gantt_.highlight_critical(true);
+  const QImage lit = gantt_.grab().toImage();
+  const GanttDrawing drawn = gantt_.drawing();
+  const TimelineView& view = drawn.view;
+  int of_path = 0;
+  for (std::size_t at = 0; at < scene.tracks().size(); ++at) {
+    const int y = drawn.row_height * static_cast<int>(at + 1) + drawn.row_height / 2;
+    for (const SliceRun& run : scene.runs(scene.tracks()[at], view)) {
+      if (run.is_one) continue;
+      const double from = view.from + run.x * view.per_pixel;
+      const auto is_on_path = [&](std::uint32_t slice) {
+        const auto start = static_cast<double>(scene.times_of(slice).start.count());
+        return scene.is_critical(slice) && start >= from &&
+               start < from + run.width * view.per_pixel;
+      };
+      if (std::ranges::none_of(scene.tracks()[at].slices, is_on_path)) continue;
+      const int x = drawn.label_width + static_cast<int>(run.x);
+      // What begins within the pixel is painted over it, which may change its shade a little.
+      EXPECT_NEAR(plain.pixelColor(x, y).lightness(), lit.pixelColor(x, y).lightness(), 8)
+          << at << ", " << run.x;
+      ++of_path;
+    }
+  }
+  EXPECT_GT(of_path, 10);
+}
+
 TEST_F(PlayedTimeline, ZoomsAtTheCursor) {
   const double x = 600;
   const auto time_at = [&] {

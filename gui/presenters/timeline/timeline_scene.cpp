@@ -131,6 +131,15 @@ std::size_t after_pixel(const Row& row, std::size_t at, double next, double per_
   return ps(last.end) - ps(last.start) >= per_pixel ? place - 1 : place;
 }
 
+// Whether a slice on the critical path starts in a pixel, which begins at time `from`, or is one of
+// those that are not drawn because of it: they end before the place `next`.
+bool has_critical(const Row& row, const TimelineTrack& track, double from, double to,
+                  std::size_t next) {
+  const auto first = std::ranges::lower_bound(
+      track.critical, from, {}, [&row](std::uint32_t place) { return row.start(place); });
+  return first != track.critical.end() && (*first < next || row.start(*first) < to);
+}
+
 using StreamSlices = std::array<std::vector<std::uint32_t>, kStreams>;  // [stream] of one rank
 
 // Adds a track for each stream with slices. `owner` names the rank, or the stage that it plays.
@@ -220,11 +229,7 @@ std::shared_ptr<const TimelineScene> TimelineScene::of(
     add_tracks(timeline.times, owner, static_cast<int>(rank), std::move(slices), tracks);
   }
   auto scene = std::make_shared<TimelineScene>(timeline.times, std::move(kinds), std::move(tracks));
-  scene->critical_.resize(timeline.times.size());
-  for (const PathStep& at : critical_path(step, timeline)) {
-    const std::size_t first = timeline.first[static_cast<std::size_t>(at.rank)];
-    scene->critical_[first + static_cast<std::size_t>(at.task)] = true;
-  }
+  scene->mark_critical(*simulation);
   for (const StageUse& stage : simulation->stages) {
     std::vector<CurvePoint>& steps = scene->memory_.emplace_back().points;
     for (const MemoryPoint& point : stage.memory.points) {
@@ -235,6 +240,22 @@ std::shared_ptr<const TimelineScene> TimelineScene::of(
   scene->device_memory_ = device_memory;
   scene->source_ = std::make_shared<Source>(Source{std::move(simulation)});
   return scene;
+}
+
+void TimelineScene::mark_critical(const StepSimulation& simulation) {
+  const Timeline& timeline = simulation.timeline;
+  critical_.resize(timeline.times.size());
+  for (const PathStep& at : critical_path(simulation.step, timeline)) {
+    const std::size_t first = timeline.first[static_cast<std::size_t>(at.rank)];
+    critical_[first + static_cast<std::size_t>(at.task)] = true;
+  }
+  for (TimelineTrack& track : tracks_) {
+    for (std::size_t place = 0; place < track.slices.size(); ++place) {
+      if (critical_[track.slices[place]]) {
+        track.critical.push_back(static_cast<std::uint32_t>(place));
+      }
+    }
+  }
 }
 
 std::vector<SliceRun> TimelineScene::runs(const TimelineTrack& track, const TimelineView& view,
@@ -254,20 +275,25 @@ std::vector<SliceRun> TimelineScene::runs(const TimelineTrack& track, const Time
     if (wide >= 1 || x < 0) {
       const double left = std::max(x, 0.0);
       const double right = std::min(x + wide, static_cast<double>(view.width));
-      if (right > left) runs.push_back({left, right - left, kind, slices[i]});
+      if (right > left) {
+        runs.push_back({left, right - left, kind, slices[i], true, is_critical(slices[i])});
+      }
       ++i;
       continue;
     }
     const double pixel = std::floor(x);
-    const std::size_t next =
-        after_pixel(row, i, view.from + (pixel + 1) * view.per_pixel, view.per_pixel);
+    const double pixel_end = view.from + (pixel + 1) * view.per_pixel;
+    const std::size_t next = after_pixel(row, i, pixel_end, view.per_pixel);
+    const bool critical =
+        !predicted && has_critical(row, track, pixel_end - view.per_pixel, pixel_end, next);
     const bool goes_on = !runs.empty() && runs.back().kind == kind &&
+                         runs.back().is_critical == critical &&
                          std::abs(runs.back().x + runs.back().width - pixel) < 1e-6;
     if (goes_on) {
       runs.back().width += 1;
       runs.back().is_one = false;
     } else {
-      runs.push_back({pixel, 1, kind, slices[i], next == i + 1});
+      runs.push_back({pixel, 1, kind, slices[i], next == i + 1, critical});
     }
     i = next;
   }

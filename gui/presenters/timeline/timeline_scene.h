@@ -33,16 +33,18 @@ struct TimelineTrack {
   std::vector<std::uint32_t> predicted;
   // Starts of every 64th slice of `slices` and `predicted`, for search; the scene fills them.
   std::vector<double> marks, predicted_marks;
-  int stream = 0;              // orders the tracks of a rank that a trace holds
-  bool is_prediction = false;  // of a run: nothing on it was measured
+  std::vector<std::uint32_t> critical;  // places in `slices` of those on the critical path
+  int stream = 0;                       // orders the tracks of a rank that a trace holds
+  bool is_prediction = false;           // of a run: nothing on it was measured
 };
 
 // Neighbouring pixels of a track that are drawn in one colour.
 struct SliceRun {
   double x = 0, width = 0;
   SliceKind kind{};
-  std::uint32_t slice = 0;  // the first slice of the run
-  bool is_one = true;       // false: the run stands for several slices narrower than a pixel
+  std::uint32_t slice = 0;   // the first slice of the run
+  bool is_one = true;        // false: the run stands for several slices narrower than a pixel
+  bool is_critical = false;  // every pixel of the run has a slice on the critical path
 };
 
 struct TimelineView {
@@ -128,6 +130,7 @@ class TimelineScene {
  private:
   struct Source;
   void read_tracks();
+  void mark_critical(const StepSimulation& simulation);
   QString trace_details_of(std::uint32_t slice) const;
   // The predicted slice of a measured one; any other slice is its own partner.
   std::uint32_t partner_of(std::uint32_t slice) const {
