@@ -83,6 +83,7 @@ MainWindow::MainWindow(QWidget* parent)
   autosave_.setSingleShot(true);
   autosave_.setInterval(kAutosaveAfter);
   connect(&autosave_, &QTimer::timeout, this, &MainWindow::autosave);
+  connect(document_, &ScenarioDocument::replaced, explore_, &Explore::leave_document);
   connect(document_, &ScenarioDocument::changed, this, &MainWindow::show_document);
   connect(document_, &ScenarioDocument::file_changed, this, &MainWindow::show_title);
   connect(document_, &ScenarioDocument::file_changed, this,

@@ -186,7 +186,8 @@ void ExplorePage::show_answer() {
     return;
   }
   const Cluster& cluster = explore_.question()->job.job.cluster;
-  QStringList lines = {plan_text(candidate->plan), explore_.origin(), explore_.assumed()};
+  QStringList lines = {plan_text(candidate->plan), explore_.replaced(), explore_.origin(),
+                       explore_.assumed()};
   lines.removeAll(QString());
   plan_->setText(lines.join(QLatin1Char('\n')));
   cards_->show_lines(answer_lines(*candidate, explore_.question()->job.job));

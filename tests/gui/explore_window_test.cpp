@@ -6,6 +6,8 @@
 #include <QSlider>
 #include <QTableView>
 
+#include "gui/pages/explore_page.h"
+#include "gui/presenters/answer.h"
 #include "gui/presenters/document/scenario_document.h"
 #include "gui/presenters/plan/explore.h"
 #include "tests/gui/window.h"
@@ -54,6 +56,35 @@ TEST_F(ExploreWindow, RecomputationAutoStaysAuto) {
   list.setCurrentRow(static_cast<int>(at - found.begin()));
   QTest::keyClick(&list, Qt::Key_Return);
   EXPECT_EQ(shown(), "auto");
+}
+
+// The plan before is named, also where the text was wrong in between. A plan that was written into
+// the scenario is not lost, and another document has none to lose.
+TEST_F(ExploreWindow, AnEditThatReplacesTheChosenPlanSaysSo) {
+  const auto says = [this](const char* what) {
+    return child<QLabel>("explored_plan").text().contains(QString::fromUtf8(what));
+  };
+  const auto choose = [this] {
+    auto& slider = child<QSlider>("tensor_parallel");
+    slider.setValue(slider.value() > 0 ? 0 : 1);
+  };
+  ScenarioDocument& document = window_.document();
+  ASSERT_TRUE(document.set_value("/cluster/nodes", "4").has_value());
+  EXPECT_FALSE(says("was edited"));
+  choose();
+  const std::string chosen = plan_text(window_.explore().candidate()->plan).toStdString();
+  document.set_text("{");
+  ASSERT_TRUE((document.undo(), document.set_value("/cluster/nodes", "8").has_value()));
+  EXPECT_TRUE(says("The scenario was edited"));
+  EXPECT_TRUE(says(chosen.c_str()));
+  choose();
+  EXPECT_FALSE(says("was edited"));
+  QTest::mouseClick(&child_of<QPushButton>(*window_.findChild<ExplorePage*>(), "use"),
+                    Qt::LeftButton);
+  EXPECT_FALSE(says("was edited"));
+  choose();
+  ASSERT_TRUE(window_.open_file(written("other.json", kAutoRecompute)));
+  EXPECT_FALSE(says("was edited"));
 }
 
 }  // namespace

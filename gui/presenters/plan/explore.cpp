@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "gui/presenters/answer.h"
 #include "gui/presenters/plan/plan_knobs.h"
 #include "gui/presenters/text.h"
 #include "planner/findings/baseline.h"
@@ -68,8 +69,17 @@ void Explore::set_question(std::shared_ptr<const Question> question, const QStri
   question_ = std::move(question);
   why_no_question_ = why_none.isEmpty() ? tr("The scenario cannot be read yet.") : why_none;
   is_rule_of_thumb_ = question_ && !question_->scenario.plan;
+  // A text that is wrong while it is typed has no plan; the one to be named is that before it.
+  if (is_chosen_ && candidate_) replaced_ = candidate_->plan;
+  is_chosen_ = false;
   if (question_) request_ = first_request(*question_);
   answer();
+  if (candidate_ && replaced().isEmpty()) replaced_.reset();
+}
+
+void Explore::leave_document() {
+  is_chosen_ = false;
+  replaced_.reset();
 }
 
 void Explore::choose(const QString& key, int at) {
@@ -81,14 +91,14 @@ void Explore::choose(const QString& key, int at) {
   if (control == controls_.end() || knob == knobs.end()) return;
   const int value = control->values[static_cast<std::size_t>(at)];
   if (value == knob->get(request_)) return;
-  request_ = turned(request_, *knob, value);
-  is_rule_of_thumb_ = false;
-  answer();
+  set_request(turned(request_, *knob, value));
 }
 
 void Explore::set_request(const PlanRequest& request) {
   request_ = request;
   is_rule_of_thumb_ = false;
+  is_chosen_ = true;
+  replaced_.reset();
   answer();
 }
 
@@ -97,6 +107,13 @@ QString Explore::origin() const {
   return tr(
       "The scenario has no plan: this is what a rule of thumb makes of it. The Plan page "
       "searches for the best one, as the command does.");
+}
+
+// A plan that was written into the scenario is there again.
+QString Explore::replaced() const {
+  if (!replaced_ || age_of(*replaced_).isEmpty()) return {};
+  return tr("The scenario was edited, so this is its plan again. The one chosen here was %1.")
+      .arg(plan_text(*replaced_));
 }
 
 QString Explore::assumed() const {

@@ -41,6 +41,8 @@ class Explore : public QObject {
   // Starts from the question's plan, or from the rule of thumb if the scenario has none. `why_none`
   // becomes the problem if there is no question.
   void set_question(std::shared_ptr<const Question> question, const QString& why_none = {});
+  // The next question is of another document, which has no plan of the user's to lose.
+  void leave_document();
   const std::shared_ptr<const Question>& question() const { return question_; }
 
   const std::vector<ExploreControl>& controls() const { return controls_; }
@@ -54,6 +56,9 @@ class Explore : public QObject {
   const QString& problem() const { return problem_; }
   // Says that the plan comes from the rule of thumb; empty: the scenario or the user gave it.
   QString origin() const;
+  // Says that an edit of the scenario replaced the plan that the user had chosen here, until the
+  // user chooses again; else empty.
+  QString replaced() const;
   // The assumptions made where the documents leave something open, one a line.
   QString assumed() const;
   // A prefix for an answer about `plan`: empty if the present plan would be written to a document
@@ -72,6 +77,8 @@ class Explore : public QObject {
   std::shared_ptr<const Question> question_;
   PlanRequest request_;
   bool is_rule_of_thumb_ = false;
+  bool is_chosen_ = false;        // by the user, not by the scenario
+  std::optional<Plan> replaced_;  // the plan that was chosen before the last edits
   std::vector<ExploreControl> controls_;
   std::optional<Candidate> candidate_;
   QString why_no_question_;
