@@ -84,6 +84,9 @@ MainWindow::MainWindow(QWidget* parent)
   autosave_.setInterval(kAutosaveAfter);
   connect(&autosave_, &QTimer::timeout, this, &MainWindow::autosave);
   connect(document_, &ScenarioDocument::replaced, explore_, &Explore::leave_document);
+  connect(document_, &ScenarioDocument::replaced, this, [this] {
+    say(tr("%1 is open.").arg(document_->title()));  // the page in front may not show it
+  });
   connect(document_, &ScenarioDocument::changed, this, &MainWindow::show_document);
   connect(document_, &ScenarioDocument::file_changed, this, &MainWindow::show_title);
   connect(document_, &ScenarioDocument::file_changed, this,

@@ -174,7 +174,11 @@ void ExplorePage::show_answer() {
   const auto& candidate = explore_.candidate();
   controls_->show_controls(explore_.controls());
   variants_->set_now(candidate, explore_.question(), explore_.request());
-  variants_->mark([this](const auto& question) { return document_.still_asks(question); });
+  variants_->mark([this](const auto& question) {
+    using Age = VariantsModel::Age;
+    if (document_.still_asks(question)) return Age::present;
+    return document_.is_of_another(question) ? Age::of_another_document : Age::before_a_change;
+  });
   for (QPushButton* button : {use_, pin_}) button->setEnabled(candidate.has_value());
   remedies_->clear();
   if (!candidate) {

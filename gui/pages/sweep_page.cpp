@@ -240,7 +240,9 @@ void SweepPage::choose_results() {
                                .name = QStringLiteral("results.sqlite"),
                                .types = result_files(),
                                .goes_on = true});
-  if (!file.empty()) run_.start(question(), file);
+  if (file.empty()) return;
+  started_of_ = document_.number();
+  run_.start(question(), file);
 }
 
 void SweepPage::choose_document() {
@@ -266,8 +268,7 @@ void SweepPage::show_running(bool runs) {
 
 // Points of an opened result file belong to no open scenario, so they cannot be out of date.
 QString SweepPage::age_of_points() const {
-  const bool is_old = !run_.scenario().empty() && run_.scenario() != document_.text();
-  return is_old ? tr("Of the scenario before the last change: ") : QString();
+  return run_.scenario().empty() ? QString() : document_.age_of(run_.scenario(), points_of_);
 }
 
 // Points stay where something else is said, as that another file cannot be opened.
@@ -280,6 +281,7 @@ void SweepPage::show_status() {
 
 void SweepPage::show_points() {
   const auto& points = run_.points();
+  points_of_ = started_of_;
   const bool is_first = model_->columnCount() == 0;
   const int at = table_->verticalScrollBar()->value();
   model_->set_points(points);

@@ -53,6 +53,7 @@ class SweepPage : public QWidget {
   void select_point(int column, int row);
 
   ScenarioDocument& document_;
+  int started_of_ = 0, points_of_ = 0;  // number of the document
   SweepRun& run_;
   SweepForm* form_;
   QPushButton *start_, *cancel_, *save_, *open_;

@@ -126,7 +126,7 @@ TEST_F(Files, WhatAnotherProgramWritesIsOffered) {
 TEST_F(Files, OneThatIsDeletedIsAskedForBeforeTheWindowCloses) {
   const fs::path file = gui_home() / "case.json";
   fs::remove(file);
-  ASSERT_TRUE(wait_until([&] { return !message().empty(); }));
+  ASSERT_TRUE(wait_until([&] { return message() != "case.json is open."; }));
   EXPECT_THAT(message(), HasSubstr("case.json is gone from the disk; saving writes it anew"));
   std::string asked;
   when_asked<QMessageBox>([&](QMessageBox& box) {

@@ -186,10 +186,14 @@ TEST_F(Candidates, ArePinnedWithTheirScenario) {
   const auto question = search_.answer()->question;
   variants.set_now(search_.answer()->candidates()[0], question);
   variants.pin();
-  variants.mark([&](const auto& of) { return of == question; });
+  using Age = VariantsModel::Age;
+  variants.mark(
+      [&](const auto& of) { return of == question ? Age::present : Age::before_a_change; });
   EXPECT_EQ(variants.headerData(0, Qt::Horizontal).toString(), "A");
-  variants.mark([](const auto&) { return false; });
+  variants.mark([](const auto&) { return Age::before_a_change; });
   EXPECT_EQ(variants.headerData(0, Qt::Horizontal).toString(), "A, before the last change");
+  variants.mark([](const auto&) { return Age::of_another_document; });
+  EXPECT_EQ(variants.headerData(0, Qt::Horizontal).toString(), "A, of another scenario");
 }
 
 // Each choice that tells two plans apart is in the text of one and in a column of its own.

@@ -94,6 +94,17 @@ TEST(ScenarioDocument, KnowsWhichAnswersAreOfAnotherScenario) {
   EXPECT_FALSE(document.still_asks(asked));
   ASSERT_TRUE(document.open(example("llama-3.1-405b-2048-h100.json")).has_value());
   EXPECT_FALSE(document.still_asks(asked));
+  EXPECT_TRUE(document.age_of(asked).startsWith(QStringLiteral("Of another scenario")));
+}
+
+// As after a change by another program: it is no other document.
+TEST(ScenarioDocument, IsTheSameWhereItsFileIsReadAgain) {
+  ScenarioDocument document;
+  ASSERT_TRUE(document.open(example(kExample)).has_value());
+  ASSERT_TRUE(document.set_value("/cluster/nodes", "1024").has_value());
+  const auto asked = document.question();
+  ASSERT_TRUE(document.open(example(kExample)).has_value());
+  EXPECT_TRUE(document.age_of(asked).startsWith(QStringLiteral("Of the scenario before")));
 }
 
 TEST(ScenarioDocument, SeesThatAnotherProgramHasWrittenItsFile) {

@@ -237,7 +237,8 @@ TEST_F(SweepWindow, ResultsOfAScenarioBeforeAChangeAreMarked) {
   EXPECT_EQ(status(), "Of the scenario before the last change: " + result);
   window_.document().undo();
   EXPECT_EQ(status(), result);
-  window_.document().redo();
+  ASSERT_TRUE(window_.open_file(example("llama-3.1-405b-2048-h100.json")));
+  EXPECT_EQ(status(), "Of another scenario than the one that is open: " + result);
   answer_file_dialog(folder_ / "results.sqlite");  // its points belong to no open scenario
   press("sweep_open");
   ASSERT_TRUE(wait_until([&] { return status() == result; })) << status();

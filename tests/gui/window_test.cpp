@@ -17,6 +17,7 @@
 #include <QSettings>
 #include <QSlider>
 #include <QStandardPaths>
+#include <QStatusBar>
 #include <QTableView>
 #include <QTest>
 #include <QTimer>
@@ -406,6 +407,13 @@ TEST_F(Window, UnsavedWorkIsAskedForBeforeItCloses) {
   EXPECT_TRUE(asked.contains(QStringLiteral("case.json")));
   ASSERT_TRUE(window_.save_to(gui_home() / "case.json"));
   EXPECT_TRUE(window_.close());
+}
+
+// Another page is in front, which shows nothing of the scenario itself.
+TEST_F(Window, AFileThatIsOpenedIsNamed) {
+  go_to_page(6);
+  ASSERT_TRUE(window_.open_file(written("named.json", kSmall)));
+  EXPECT_TRUE(window_.statusBar()->currentMessage().contains(QStringLiteral("named.json")));
 }
 
 TEST_F(Window, AFileThatIsOpenedIsAmongTheRecentOnes) {

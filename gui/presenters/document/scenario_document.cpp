@@ -25,6 +25,11 @@ std::string pointer_of(const std::string& where) {
   return where.starts_with('/') ? where : std::string();
 }
 
+QString older_words(bool is_of_another) {
+  return is_of_another ? ScenarioDocument::tr("Of another scenario than the one that is open: ")
+                       : ScenarioDocument::tr("Of the scenario before the last change: ");
+}
+
 }  // namespace
 
 ScenarioDocument::ScenarioDocument(QObject* parent) : QObject(parent) {}
@@ -124,18 +129,29 @@ Expected<void> ScenarioDocument::take(const std::filesystem::path& file,
 
 bool ScenarioDocument::still_asks(const std::shared_ptr<const Question>& question) const {
   if (question == question_) return true;
-  const auto text_of = [this](const std::shared_ptr<const Question>& one) {
-    const auto found = std::ranges::find_if(
-        asked_, [&](const Asked& asked) { return asked.question.lock() == one; });
-    return found == asked_.end() ? nullptr : &found->text;
-  };
-  const std::string* then = text_of(question);
-  const std::string* now = question_ ? text_of(question_) : nullptr;
-  return then != nullptr && now != nullptr && *then == *now;
+  const Asked* then = asked(question);
+  const Asked* now = question_ ? asked(question_) : nullptr;
+  return then != nullptr && now != nullptr && then->text == now->text;
+}
+
+const ScenarioDocument::Asked* ScenarioDocument::asked(
+    const std::shared_ptr<const Question>& question) const {
+  const auto found = std::ranges::find_if(
+      asked_, [&](const Asked& one) { return one.question.lock() == question; });
+  return found == asked_.end() ? nullptr : &*found;
+}
+
+bool ScenarioDocument::is_of_another(const std::shared_ptr<const Question>& question) const {
+  const Asked* then = asked(question);
+  return then != nullptr && then->number != number_ && !still_asks(question);
 }
 
 QString ScenarioDocument::age_of(const std::shared_ptr<const Question>& question) const {
-  return still_asks(question) ? QString() : tr("Of the scenario before the last change: ");
+  return still_asks(question) ? QString() : older_words(is_of_another(question));
+}
+
+QString ScenarioDocument::age_of(const std::string& text, int number) const {
+  return text == this->text() ? QString() : older_words(number != number_);
 }
 
 void ScenarioDocument::undo() {
@@ -153,6 +169,7 @@ void ScenarioDocument::redo() {
 }
 
 void ScenarioDocument::replace(std::string text, const std::filesystem::path& file) {
+  if (file.empty() || file != file_) ++number_;
   history_ = TextHistory(std::move(text));
   file_ = file;
   last_keystroke_.invalidate();
@@ -174,7 +191,7 @@ void ScenarioDocument::read() {
   if (question) {
     question_ = std::make_shared<const Question>(*std::move(question));
     std::erase_if(asked_, [](const Asked& asked) { return asked.question.expired(); });
-    asked_.push_back({question_, text_without_plan(text())});
+    asked_.push_back({question_, text_without_plan(text()), number_});
     return;
   }
   if (const auto scenario = parse_scenario_at(text(), place()); scenario && scenario->unlike) {

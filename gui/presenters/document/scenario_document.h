@@ -74,8 +74,16 @@ class ScenarioDocument : public QObject {
   // Whether an answer to `question`, an earlier question of this document, also answers the present
   // text. It does if the two texts differ in the plan alone.
   bool still_asks(const std::shared_ptr<const Question>& question) const;
-  // A prefix for an answer to `question`: empty, or that the document has changed since.
+  // Whether an earlier question is that of a document which was open before this one.
+  bool is_of_another(const std::shared_ptr<const Question>& question) const;
+  // A prefix for an answer to `question`: empty, or that the document has changed since, or that
+  // another one was asked.
   QString age_of(const std::shared_ptr<const Question>& question) const;
+  // A prefix for an answer to an earlier text, given the number() of its document.
+  QString age_of(const std::string& text, int number) const;
+  // Tells the documents apart that were open one after the other. A file that is read again is the
+  // same document.
+  int number() const { return number_; }
 
  Q_SIGNALS:
   void replaced();  // another document took its place; comes before changed()
@@ -95,8 +103,11 @@ class ScenarioDocument : public QObject {
   struct Asked {
     std::weak_ptr<const Question> question;
     std::string text;
+    int number = 0;  // of the document
   };
+  const Asked* asked(const std::shared_ptr<const Question>& question) const;
   std::vector<Asked> asked_;
+  int number_ = 0;
   DocumentProblem problem_;
   QElapsedTimer last_keystroke_;
 };

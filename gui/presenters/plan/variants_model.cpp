@@ -43,9 +43,8 @@ void VariantsModel::clear() {
   endResetModel();
 }
 
-void VariantsModel::mark(
-    const std::function<bool(const std::shared_ptr<const Question>&)>& still_asks) {
-  for (Pinned& one : pinned_) one.is_before = !still_asks(one.question);
+void VariantsModel::mark(const std::function<Age(const std::shared_ptr<const Question>&)>& age_of) {
+  for (Pinned& one : pinned_) one.age = age_of(one.question);
   if (!pinned_.empty()) Q_EMIT headerDataChanged(Qt::Horizontal, 0, pinned() - 1);
 }
 
@@ -84,7 +83,15 @@ QString VariantsModel::name_of(int column) const {
   if (column >= pinned()) return tr("now");
   const Pinned& one = pinned_[static_cast<std::size_t>(column)];
   const QChar letter = QChar::fromLatin1(static_cast<char>('A' + one.letter));
-  return one.is_before ? tr("%1, before the last change").arg(letter) : QString(letter);
+  switch (one.age) {
+    case Age::before_a_change:
+      return tr("%1, before the last change").arg(letter);
+    case Age::of_another_document:
+      return tr("%1, of another scenario").arg(letter);
+    case Age::present:
+      break;
+  }
+  return letter;
 }
 
 }  // namespace trainyard

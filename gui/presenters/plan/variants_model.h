@@ -24,8 +24,9 @@ class VariantsModel : public QAbstractTableModel {
   // `request`: what the candidate's plan was made from, for the way back to it.
   void set_now(const std::optional<Candidate>& candidate,
                std::shared_ptr<const Question> question = nullptr, PlanRequest request = {});
+  enum class Age { present, before_a_change, of_another_document };
   // Marks the variants whose question no longer is that of the document.
-  void mark(const std::function<bool(const std::shared_ptr<const Question>&)>& still_asks);
+  void mark(const std::function<Age(const std::shared_ptr<const Question>&)>& age_of);
   void pin();  // keeps the present plan as the next of A, B, C, …
   void unpin(int column);
   void clear();
@@ -51,8 +52,8 @@ class VariantsModel : public QAbstractTableModel {
     Candidate candidate;
     std::shared_ptr<const Question> question;
     PlanRequest request;
-    int letter = 0;          // 0 is A
-    bool is_before = false;  // the scenario has changed since
+    int letter = 0;  // 0 is A
+    Age age = Age::present;
   };
   std::vector<Pinned> pinned_;
   int next_letter_ = 0;
