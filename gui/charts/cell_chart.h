@@ -18,7 +18,7 @@ struct ChartCells {
   PlotAxis value;                           // name, text and unit of the values
   bool some_unread = false;                 // a cell without a point may be answered, but unread
 
-  QString why_none;  // is shown if there are no cells
+  QString why_none;  // is shown if there are no cells, or none with a value
 
   // The least and the largest value; nothing if there are no values.
   std::optional<std::pair<double, double>> range() const;

@@ -73,7 +73,11 @@ void HeatMap::paintEvent(QPaintEvent* /*event*/) {
                    cells().y_name);
   paint_columns(painter, plot());
   paint_rows(painter);
-  if (range_) paint_scale(painter);
+  if (range_) return paint_scale(painter);
+  const int line = fontMetrics().height();
+  painter.setPen(muted_text(palette()));
+  painter.drawText(QRectF(kChartGap, height() - line - kChartGap, width() - 2 * kChartGap, line),
+                   Qt::AlignLeft, cells().why_none);
 }
 
 void HeatMap::paint_cell(QPainter& painter, CellPlace place) const {

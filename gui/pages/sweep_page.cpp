@@ -332,15 +332,20 @@ void SweepPage::show_picture() {
   const auto text = [figure = chosen.figure](double value) {
     return sweep_figure_text(figure, value);
   };
-  const ChartCells drawn{
-      .x_name = x_->currentText(),
-      .y_name = chosen.y < 0 ? QString() : y_->currentText(),
-      .x = std::move(cells.x),
-      .y = std::move(cells.y),
-      .values = std::move(cells.values),
-      .points = std::move(cells.points),
-      .value = {figure_->currentText(), text, false, sweep_figure_unit(chosen.figure)},
-      .some_unread = points.unread() > 0};
+  ChartCells drawn{.x_name = x_->currentText(),
+                   .y_name = chosen.y < 0 ? QString() : y_->currentText(),
+                   .x = std::move(cells.x),
+                   .y = std::move(cells.y),
+                   .values = std::move(cells.values),
+                   .points = std::move(cells.points),
+                   .value = {figure_->currentText(), text, false, sweep_figure_unit(chosen.figure)},
+                   .some_unread = points.unread() > 0};
+  if (!drawn.range() && points.answered > 0) {
+    drawn.why_none =
+        chosen.only_fitting
+            ? tr("No point fits. Untick “%1” to see those that do not fit.").arg(fitting_->text())
+            : tr("No point has this figure.");
+  }
   heat_->set_cells(drawn);
   lines_->set_cells(drawn);
 }

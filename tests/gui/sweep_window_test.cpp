@@ -1,6 +1,7 @@
 // The Sweep page of the real window, used as a user would.
 #include <gmock/gmock.h>
 
+#include <QCheckBox>
 #include <QClipboard>
 #include <QComboBox>
 #include <QLabel>
@@ -264,6 +265,20 @@ TEST_F(SweepWindow, SaysWhyThereIsNoPictureWhereEveryPointIsRefused) {
   wait_for_the_end();
   EXPECT_THAT(heat_map().cells().why_none.toStdString(),
               HasSubstr(run().points()->points[0].row.note));
+}
+
+// 8 B parameters under plain data parallelism with sequences that no device can hold.
+TEST_F(SweepWindow, SaysWhatToDoWhereTheMapIsMadeOfDashes) {
+  type(0, SweepAxes::key_column, QStringLiteral("training.sequence_length"));
+  type(0, SweepAxes::values_column, QStringLiteral("262144, 524288"));
+  type(1, SweepAxes::values_column, QStringLiteral("1"));
+  run_into("dashes.sqlite");
+  wait_for_the_end();
+  ASSERT_THAT(status(), HasSubstr("2 do not fit"));
+  EXPECT_FALSE(heat_map().cells().range().has_value());
+  EXPECT_THAT(heat_map().cells().why_none.toStdString(), HasSubstr("Untick “of what fits”"));
+  page().findChild<QCheckBox*>()->click();
+  EXPECT_TRUE(heat_map().cells().range().has_value());
 }
 
 TEST_F(SweepWindow, SaysWhatIsWrongWhileItIsTyped) {
