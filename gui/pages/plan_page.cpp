@@ -81,6 +81,7 @@ PlanPage::PlanPage(ScenarioDocument& document, PlanSearch& search, QWidget* pare
       why_(new QLabel),
       filter_text_(
           new SearchLine(tr("Filter: tp=8 zero=1 interleaved"), tr("Filter of the plans"))),
+      matches_(new QLabel),
       model_(new CandidateModel(this)),
       filter_(new CandidateFilter(this)),
       table_(new QTableView),
@@ -154,12 +155,17 @@ QWidget* PlanPage::make_table() {
   table_->horizontalHeader()->setResizeContentsPrecision(kRowsForWidths);
   table_->verticalHeader()->setDefaultSectionSize(table_->fontMetrics().height() + 8);
   connect(filter_text_, &QLineEdit::textChanged, filter_, &CandidateFilter::set_filter);
+  connect(filter_text_, &QLineEdit::textChanged, this, &PlanPage::show_matches);
   connect(table_->selectionModel(), &QItemSelectionModel::currentRowChanged, this,
           &PlanPage::show_selection);
+  matches_->setObjectName(QStringLiteral("matches"));
+  auto* line = new QHBoxLayout;
+  line->addWidget(filter_text_, 1);
+  line->addWidget(matches_);
   auto* left = new QWidget;
   auto* column = new QVBoxLayout(left);
   column->setContentsMargins(0, 0, 0, 0);
-  column->addWidget(filter_text_);
+  column->addLayout(line);
   column->addWidget(table_, 1);
   column->addWidget(actions_);
   return left;
@@ -270,6 +276,7 @@ void PlanPage::show_answer() {
   show_status();
   if (!search_.problem().isEmpty()) return;
   model_->set_answer(search_.answer());
+  show_matches();
   table_->resizeColumnsToContents();
   show_scatter();
   if (model_->rowCount() > 0) select_row(0);
@@ -339,6 +346,13 @@ void PlanPage::show_selection() {
   why_->setText(
       unbroken(head + (now.row() == 0 ? first.arg(limits_text(*candidate, cluster))
                                       : why_not_text(model_->at(0), *candidate, cluster))));
+}
+
+void PlanPage::show_matches() {
+  const bool filters = model_->rowCount() > 0 && !filter_text_->text().trimmed().isEmpty();
+  matches_->setVisible(filters);
+  matches_->setText(
+      tr("%1 of %2").arg(qt(count(filter_->rowCount())), qt(count(model_->rowCount()))));
 }
 
 // Selects a plan. If the filter hides it, the filter is cleared.

@@ -51,6 +51,7 @@ class PlanPage : public QWidget {
   void show_status();
   void show_scatter();
   void show_selection();
+  void show_matches();
   void select_row(int row);
 
   ScenarioDocument& document_;
@@ -61,6 +62,7 @@ class PlanPage : public QWidget {
   QProgressBar* progress_;
   QLabel *status_, *why_;
   QLineEdit* filter_text_;
+  QLabel* matches_;
   CandidateModel* model_;
   CandidateFilter* filter_;
   QTableView* table_;

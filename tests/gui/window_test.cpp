@@ -166,6 +166,26 @@ TEST_F(Window, PlansOfTheScenarioBeforeAChangeAreMarkedAndStayOutOfIt) {
   EXPECT_TRUE(use.isEnabled());
 }
 
+TEST_F(Window, AFilterSaysHowManyPlansItLeaves) {
+  go_to_page(3);
+  QTest::mouseClick(&child<QPushButton>("search"), Qt::LeftButton);
+  auto& page = *window_.findChild<PlanPage*>();
+  ASSERT_TRUE(wait_until([&] { return page.selected() != nullptr; }));
+  auto& matches = child_of<QLabel>(page, "matches");
+  EXPECT_FALSE(matches.isVisible());
+  const QAbstractItemModel& shown = *child_of<QTableView>(page, "plans").model();
+  const int all = shown.rowCount();
+  const auto lines = page.findChildren<QLineEdit*>();
+  const auto filter =
+      std::ranges::find(lines, QStringLiteral("Filter of the plans"),
+                        [](const QLineEdit* line) { return line->accessibleName(); });
+  ASSERT_NE(filter, lines.end());
+  (*filter)->setText(QStringLiteral("tp=2"));
+  ASSERT_LT(shown.rowCount(), all);
+  EXPECT_TRUE(matches.isVisible());
+  EXPECT_EQ(matches.text(), QStringLiteral("%1 of %2").arg(shown.rowCount()).arg(all));
+}
+
 TEST_F(Window, NothingIsCalledTheBestWhereNothingFits) {
   const std::string large = R"({"trainyard": "scenario/1", "model": "llama-3.1-405b",
     "cluster": {"node": "dgx-h100-80gb", "nodes": 1},
