@@ -107,6 +107,20 @@ TEST_F(OpenedTrace, AddsUpOperationsOfOneName) {
   EXPECT_NEAR(sums[0].predicted.value(), 4e-3, 1e-12);
 }
 
+// 1.5 µs after 20 s: with four digits both ends would be 20.00 s.
+TEST(TraceDetails, TellTheEndsOfAShortOperationApart) {
+  StepPlay play;
+  play.open(written(
+      "late-trace.json",
+      span_trace({{"rank 0", "compute", "norm, forward", Seconds(0), Seconds(20)},
+                  {"rank 0", "compute", "linear, forward", Seconds(20), Seconds(20 + 1.5e-6)}})));
+  ASSERT_TRUE(wait_until([&] { return !play.busy(); }));
+  ASSERT_NE(play.step(), nullptr) << play.problem().toStdString();
+  const TimelineScene& scene = *play.step()->scene;
+  EXPECT_EQ(scene.details_of(scene.tracks().front().slices.back()),
+            QStringLiteral("linear, forward\n1.500 µs from 20.000000000 s to 20.000001500 s"));
+}
+
 // Tracks have the order of the streams of a simulated rank, whatever their order in the file.
 TEST(SimulatedTrace, HasItsTracksAndSumsAsASimulationHasThem) {
   StepPlay play;

@@ -56,6 +56,21 @@ QString buffers_text(const Program& program, const StepTask& what) {
   return text;
 }
 
+// A moment of the step, with so many digits that the start and the end of something that takes
+// `length` can be told apart, as a microsecond at 20 s.
+QString moment_text(Seconds at, Seconds length) {
+  constexpr int kUsual = 4;
+  if (at <= Seconds(0) || length <= Seconds(0)) return qt(with_unit(at));
+  const double places = std::log10(at.value()) - std::log10(length.value());
+  const int digits = std::min(kUsual + static_cast<int>(std::floor(places)), 12);
+  if (digits <= kUsual) return qt(with_unit(at));
+  const bool in_seconds = at >= Seconds(1);
+  const bool in_milliseconds = !in_seconds && at >= Seconds(1e-3);
+  const double unit = in_seconds ? 1 : in_milliseconds ? 1e-3 : 1e-6;
+  const char* name = in_seconds ? "s" : in_milliseconds ? "ms" : "µs";
+  return QStringLiteral("%1 %2").arg(qt(number(at.value() / unit, digits)), qt(name));
+}
+
 double ps(Picoseconds time) { return static_cast<double>(time.count()); }
 
 constexpr std::size_t kMarkEvery = 64;  // slices
@@ -345,12 +360,16 @@ QString TimelineScene::name_of(SliceKind kind) {
   return tr(kKindNames[static_cast<std::size_t>(kind)]);
 }
 
+QString TimelineScene::shown_times(const TaskTimes& times) {
+  const Seconds length = to_seconds(times.end - times.start);
+  return tr("%1 from %2 to %3")
+      .arg(qt(with_unit(length)), moment_text(to_seconds(times.start), length),
+           moment_text(to_seconds(times.end), length));
+}
+
 QString TimelineScene::details_of(std::uint32_t slice) const {
   if (trace_) return trace_details_of(slice);
-  const TaskTimes& times = times_[slice];
-  const auto shown = [](Picoseconds time) { return qt(with_unit(to_seconds(time))); };
-  QString text = tr("%1 from %2 to %3")
-                     .arg(shown(times.end - times.start), shown(times.start), shown(times.end));
+  QString text = shown_times(times_[slice]);
   if (!source_) return text;
   const int rank = source_->rank_of(slice);
   const std::size_t list = source_->list_of(rank);

@@ -132,6 +132,7 @@ class TimelineScene {
   void read_tracks();
   void mark_critical(const StepSimulation& simulation);
   QString trace_details_of(std::uint32_t slice) const;
+  static QString shown_times(const TaskTimes& times);
   // The predicted slice of a measured one; any other slice is its own partner.
   std::uint32_t partner_of(std::uint32_t slice) const {
     return partners_.empty() ? slice : partners_[slice];

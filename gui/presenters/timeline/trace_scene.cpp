@@ -161,12 +161,7 @@ std::shared_ptr<const TimelineScene> TimelineScene::of(std::shared_ptr<const Sav
 }
 
 QString TimelineScene::trace_details_of(std::uint32_t slice) const {
-  const auto shown = [this](std::uint32_t of) {
-    const TaskTimes& times = times_[of];
-    const auto text = [](Picoseconds time) { return qt(with_unit(to_seconds(time))); };
-    return tr("%1 from %2 to %3")
-        .arg(text(times.end - times.start), text(times.start), text(times.end));
-  };
+  const auto shown = [this](std::uint32_t of) { return shown_times(times_[of]); };
   QStringList lines = {name_of(slice), shown(slice)};
   if (partner_of(slice) != slice) lines.append(tr("predicted %1").arg(shown(partner_of(slice))));
   return lines.join(QLatin1Char('\n'));
