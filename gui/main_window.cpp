@@ -454,9 +454,9 @@ void MainWindow::simulate_explored() {
     say(explore_->problem());
     return;
   }
-  StepOptions options{.conditions = explore_->question()->scenario.simulation};
-  if (timeline_page_->plays_messages()) options.grain = NetworkGrain::message;
-  if (!timeline_page_->folds()) options.fold = Fold::off;
+  const StepOptions options{.grain = timeline_page_->grain(),
+                            .fold = timeline_page_->fold(),
+                            .conditions = explore_->question()->scenario.simulation};
   play_->start(explore_->question(), explore_->candidate()->plan, options);
   show_page(timeline_page_);
 }

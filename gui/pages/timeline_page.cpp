@@ -76,6 +76,9 @@ QWidget* TimelinePage::make_bar() {
   network_->setAccessibleName(tr("Grain of the network"));
   ranks_->addItems({tr("A rank for each stage"), tr("Every rank")});
   ranks_->setAccessibleName(tr("Ranks that are played"));
+  for (QComboBox* choice : {network_, ranks_}) {
+    connect(choice, &QComboBox::currentIndexChanged, this, &TimelinePage::show_summary);
+  }
   simulate_->setObjectName(QStringLiteral("simulate"));
   export_->setObjectName(QStringLiteral("export_timeline"));
   // In a narrow window the other controls would leave it room for a single letter.
@@ -121,8 +124,12 @@ QWidget* TimelinePage::make_side() {
   return side;
 }
 
-bool TimelinePage::plays_messages() const { return network_->currentIndex() == 1; }
-bool TimelinePage::folds() const { return ranks_->currentIndex() == 0; }
+NetworkGrain TimelinePage::grain() const {
+  return network_->currentIndex() == 1 ? NetworkGrain::message : NetworkGrain::collective;
+}
+Fold TimelinePage::fold() const {
+  return ranks_->currentIndex() == 1 ? Fold::off : Fold::automatic;
+}
 void TimelinePage::play_every_rank() { ranks_->setCurrentIndex(1); }
 void TimelinePage::open(const std::filesystem::path& trace) { play_.open(trace); }
 
@@ -178,8 +185,10 @@ void TimelinePage::show_summary() {
 QString TimelinePage::age_of_step() const {
   const PlayedStep& step = *play_.step();
   if (step.question == nullptr) return {};
-  const QString age = document_.age_of(step.question);
-  return age.isEmpty() ? explore_.age_of(step.plan) : age;
+  QString age = document_.age_of(step.question);
+  if (age.isEmpty()) age = explore_.age_of(step.plan);
+  const bool is_as_chosen = step.grain == grain() && step.fold == fold();
+  return age.isEmpty() && !is_as_chosen ? tr("Played otherwise than is chosen now: ") : age;
 }
 
 void TimelinePage::show_details(const QString& details) {

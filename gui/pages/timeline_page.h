@@ -23,6 +23,8 @@ class Gantt;
 class Explore;
 class ScenarioDocument;
 class StepPlay;
+enum class Fold;
+enum class NetworkGrain;
 
 class TimelinePage : public QWidget {
   Q_OBJECT
@@ -31,8 +33,9 @@ class TimelinePage : public QWidget {
                QWidget* parent = nullptr);
 
   Gantt& gantt() { return *gantt_; }
-  bool plays_messages() const;
-  bool folds() const;
+  // How a step is played that is simulated next.
+  NetworkGrain grain() const;
+  Fold fold() const;
   void play_every_rank();
   void open(const std::filesystem::path& trace);
   // Exports on a background thread, in the format of the ending: .png, .svg or .json (a trace for

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <QApplication>
+#include <QComboBox>
 #include <QDir>
 #include <QLabel>
 #include <QLineEdit>
@@ -329,6 +330,12 @@ TEST_F(Window, AnOldTimelineSaysOfWhatItIs) {
   EXPECT_TRUE(summary.text().startsWith(QStringLiteral("Of another plan")))
       << summary.text().toStdString();
   window_.document().undo();
+  EXPECT_TRUE(summary.text().startsWith(QStringLiteral("TP ")));
+  auto& grain = *window_.timeline().findChild<QComboBox*>();
+  grain.setCurrentIndex(1);
+  EXPECT_TRUE(summary.text().startsWith(QStringLiteral("Played otherwise than is chosen now: TP ")))
+      << summary.text().toStdString();
+  grain.setCurrentIndex(0);
   EXPECT_TRUE(summary.text().startsWith(QStringLiteral("TP ")));
   QTest::mouseClick(&child_of<QPushButton>(window_.timeline(), "simulate"), Qt::LeftButton);
   QTest::mouseClick(&child<QPushButton>("cancel_simulation"), Qt::LeftButton);

@@ -60,10 +60,13 @@ std::vector<QString> path_shares_of(const StepSimulation& found, Seconds fixed) 
 }
 
 std::shared_ptr<const PlayedStep> played_plan(std::shared_ptr<const Question> question,
-                                              const Plan& plan, StepSimulation simulation) {
+                                              const Plan& plan, const StepOptions& options,
+                                              StepSimulation simulation) {
   auto played = std::make_shared<PlayedStep>();
   played->question = std::move(question);
   played->plan = plan;
+  played->grain = options.grain;
+  played->fold = options.fold;
   played->simulation = std::make_shared<const StepSimulation>(std::move(simulation));
   const PreparedJob& job = played->question->job;
   const Cluster& cluster = job.job.cluster;
@@ -128,7 +131,7 @@ void StepPlay::start(std::shared_ptr<const Question> question, const Plan& plan,
     watched.progress = teller();
     auto simulated = simulate(question->job, plan, watched);
     if (!simulated) return stop ? cancelled() : failed(qt(simulated.error()));
-    return shown(played_plan(question, plan, *std::move(simulated)));
+    return shown(played_plan(question, plan, options, *std::move(simulated)));
   });
 }
 

@@ -15,6 +15,8 @@
 namespace trainyard {
 
 class TimelineScene;
+enum class Fold;
+enum class NetworkGrain;
 struct Question;
 struct StepOptions;
 struct StepSimulation;
@@ -23,6 +25,8 @@ struct PlayedStep {
   std::shared_ptr<const Question> question;  // null for a trace, which has no plan or simulation
   Plan plan;
   std::shared_ptr<const StepSimulation> simulation;
+  NetworkGrain grain{};  // of a simulation, as it was asked for
+  Fold fold{};
   std::shared_ptr<const TimelineScene> scene;
   QString summary;       // one line
   bool misfits = false;  // the simulated plan needs more memory than the device has
