@@ -42,12 +42,6 @@ constexpr std::array kLossKinds = {
              Spent::degraded},
 };
 
-QString time_text(double seconds) {
-  const Seconds time(seconds);
-  if (time >= kDay) return LossModel::tr("%1 days").arg(qt(number(time / kDay)));
-  return time >= kHour ? LossModel::tr("%1 h").arg(qt(number(time / kHour))) : qt(with_unit(time));
-}
-
 }  // namespace
 
 std::vector<LossNode> loss_tree(const Campaign& campaign) {
@@ -120,7 +114,7 @@ QVariant LossModel::data(const QModelIndex& index, int role) const {
     case label_column:
       return node.label;
     case time_column:
-      return time_text(node.seconds);
+      return qt(duration(Seconds(node.seconds)));
     default:
       return percent_text(node.share);
   }

@@ -175,7 +175,7 @@ TEST(LossTree, AddsUpFromTheLeavesToTheRun) {
   EXPECT_GE(model.rowCount(run), 3);
 }
 
-TEST(LossTree, SaysHoursOfWhatIsLessThanADay) {
+TEST(LossTree, SaysHoursOrMinutesOfWhatIsLessThanADay) {
   LossModel model;
   model.set_nodes({{-1, QStringLiteral("a"), 2 * 86400, 1},
                    {0, QStringLiteral("b"), 49159, 0.5},
@@ -185,7 +185,7 @@ TEST(LossTree, SaysHoursOfWhatIsLessThanADay) {
     return model.index(row, LossModel::time_column, run).data().toString();
   };
   EXPECT_EQ(time(0), "13.66 h");  // 49,159 / 3,600
-  EXPECT_EQ(time(1), "90.00 s");
+  EXPECT_EQ(time(1), "1.500 min");
 }
 
 // Every life ends after the same given duration, so there is one time and no range.
