@@ -4,12 +4,14 @@
 #include <fmt/ranges.h>
 
 #include <QCoreApplication>
+#include <QRegularExpression>
 #include <QStringList>
 #include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "gui/presenters/plan/plan_knobs.h"
 #include "gui/presenters/text.h"
 #include "model/cost/interval.h"
 #include "model/schedule/schedule.h"
@@ -111,6 +113,16 @@ QString choices_text(const Plan& plan) {
   return text;
 }
 
+// A change with the names that keys have on the controls: "Tensor parallel 4".
+QString change_text(const std::string& change) {
+  QString text = qt(change);
+  for (const PlanKnob& knob : plan_knobs()) {
+    const QRegularExpression key(QStringLiteral("\\b%1\\b").arg(QLatin1String(knob.key)));
+    text.replace(key, QCoreApplication::translate("PlanKnobs", knob.label));
+  }
+  return text;
+}
+
 QString share_of(Seconds part, Seconds whole) { return percent_text(part / whole); }
 
 }  // namespace
@@ -193,7 +205,7 @@ QString remedy_text(const Remedy& remedy, const Estimate& before) {
   const QString time = share >= 0 ? tr("would save %1").arg(percent_text(share))
                                   : tr("would take %1 longer").arg(percent_text(-share));
   const QString memory = remedy.fits ? QString() : tr(", does not fit");
-  return tr("%1: %2%3").arg(qt(remedy.change), time, memory);
+  return tr("%1: %2%3").arg(change_text(remedy.change), time, memory);
 }
 
 QString closest_text(const Remedy& closest) {
@@ -201,7 +213,7 @@ QString closest_text(const Remedy& closest) {
                             ? tr(", %1 on a node's hosts").arg(shown(closest.host_memory))
                             : QString();
   return tr("No single change makes it fit; %1 comes closest (%2%3).")
-      .arg(qt(closest.change), shown(closest.peak_memory), hosts);
+      .arg(change_text(closest.change), shown(closest.peak_memory), hosts);
 }
 
 QString recompute_text(const Recompute& recompute) {

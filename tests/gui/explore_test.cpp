@@ -245,7 +245,19 @@ TEST(Answer, SaysOfTheStepWhatTheCommandSays) {
 TEST(Answer, CallsAShareOfTheStepWhatIsSaved) {
   const Estimate before{.step_time = Seconds(10)};
   EXPECT_EQ(remedy_text({.change = "zero_stage 1", .saved = Seconds(0.72), .fits = true}, before),
-            QStringLiteral("zero_stage 1: would save 7.2 %"));
+            QStringLiteral("ZeRO stage 1: would save 7.2 %"));
+}
+
+TEST(Answer, NamesTheKeysOfAChangeAsTheControlsDo) {
+  const Estimate before{.step_time = Seconds(10)};
+  const auto text = [&](const char* change) {
+    return remedy_text({.change = change, .saved = Seconds(1), .fits = true}, before);
+  };
+  EXPECT_EQ(text("tensor_parallel 8 with pipeline_parallel 2"),
+            QStringLiteral("Tensor parallel 8 with Pipeline stages 2: would save 10.0 %"));
+  EXPECT_EQ(text("expert_tensor_parallel 2"),
+            QStringLiteral("Expert tensor parallel 2: would save 10.0 %"));
+  EXPECT_EQ(text("10 % more FLOP/s"), QStringLiteral("10 % more FLOP/s: would save 10.0 %"));
 }
 
 TEST(Explore, HasNothingToTurnWithoutAQuestion) {
