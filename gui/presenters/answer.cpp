@@ -134,6 +134,11 @@ QString difference_text(double value, double first) {
   return qt(signed_percent(value / first - 1) + " %");
 }
 
+QString points_text(double value, double first) {
+  if (value == first) return {};
+  return tr("%1 points").arg(qt(signed_percent(value - first)));
+}
+
 std::vector<AnswerLine> answer_lines(const Candidate& candidate, const Job& job) {
   const Estimate& found = candidate.estimate;
   return {

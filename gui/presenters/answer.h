@@ -53,5 +53,7 @@ QString why_not_text(const Candidate& winner, const Candidate& other, const Clus
 // "+3.1 %"; empty if they are equal or the ratio is no finite number.
 QString percent_text(double fraction);
 QString difference_text(double value, double first);
+// The same of two fractions: "+1.5 points" for 42.0 % beside 40.5 %.
+QString points_text(double value, double first);
 
 }  // namespace trainyard

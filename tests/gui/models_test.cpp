@@ -181,6 +181,21 @@ TEST_F(Candidates, ArePinnedAndComparedWithTheFirst) {
   EXPECT_EQ(variants.headerData(0, Qt::Horizontal).toString(), "B");
 }
 
+// 42 % beside 40 % are 2 points more, not 5 %.
+TEST_F(Candidates, DifferInPointsOfTheirMfu) {
+  VariantsModel variants;
+  Candidate first = search_.answer()->candidates()[0];
+  first.estimate.mfu = 0.40;
+  Candidate second = first;
+  second.estimate.mfu = 0.42;
+  variants.set_now(first);
+  variants.pin();
+  variants.set_now(second);
+  int row = 0;
+  while (variants.headerData(row, Qt::Vertical).toString() != QStringLiteral("MFU")) ++row;
+  EXPECT_EQ(variants.index(row, 1).data().toString(), "42.0 % (+2.0 points)");
+}
+
 TEST_F(Candidates, ArePinnedWithTheirScenario) {
   VariantsModel variants;
   const auto question = search_.answer()->question;

@@ -56,7 +56,7 @@ constexpr PlanFigure kPlanFigures[] = {
      [](const Candidate& c) { return c.estimate.breakdown.bubble.value(); }, bubble_text,
      Kind::axis},
     {TRAINYARD_FIGURE("MFU"), TRAINYARD_FIGURE("MFU"),
-     [](const Candidate& c) { return c.estimate.mfu; }, share_text, Kind::figure},
+     [](const Candidate& c) { return c.estimate.mfu; }, share_text, Kind::share},
     {TRAINYARD_FIGURE("Tokens/s"), TRAINYARD_FIGURE("Tokens a second"),
      [](const Candidate& c) { return c.estimate.tokens_per_second; }, short_scale, Kind::figure},
     key<&Plan::tensor_parallel>("TP", TRAINYARD_FIGURE("Tensor parallel")),

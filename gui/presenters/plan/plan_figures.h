@@ -15,7 +15,8 @@ struct PlanFigure {
   const char* label;  // heading of a row, and what `head` means; to be translated
   double (*value)(const Candidate& candidate);
   std::string (*text)(double value);
-  enum class Kind { axis, figure, key } kind;  // axis: less is better; key: a key of the plan
+  // axis: less is better; share: a fraction, whose differences are points; key: a key of the plan
+  enum class Kind { axis, figure, share, key } kind;
   double unit = 1;  // ticks are round multiples of it: 1 GiB for memory, 1 kWh for energy
 
   QString shown_head() const;

@@ -63,8 +63,9 @@ QVariant VariantsModel::data(const QModelIndex& index, int role) const {
   const PlanFigure& figure = plan_figures()[static_cast<std::size_t>(index.row())];
   const Candidate& candidate = *column(index.column());
   const bool compared = index.column() > 0 && figure.kind != PlanFigure::Kind::key;
+  const auto difference_of = figure.kind == PlanFigure::Kind::share ? points_text : difference_text;
   const QString difference =
-      compared ? difference_text(figure.value(candidate), figure.value(*column(0))) : QString();
+      compared ? difference_of(figure.value(candidate), figure.value(*column(0))) : QString();
   const QString text = figure.shown(candidate);
   return difference.isEmpty() ? text : tr("%1 (%2)").arg(text, difference);
 }
