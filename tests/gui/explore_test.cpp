@@ -260,6 +260,13 @@ TEST(Answer, NamesTheKeysOfAChangeAsTheControlsDo) {
   EXPECT_EQ(text("10 % more FLOP/s"), QStringLiteral("10 % more FLOP/s: would save 10.0 %"));
 }
 
+TEST(Answer, CountsTheLayersOfAnOffload) {
+  Offload offload{.activations = OffloadTarget::host, .activation_layers = 1};
+  EXPECT_EQ(offload_text(offload), QStringLiteral("activations of 1 layer on host"));
+  offload.activation_layers = 2;
+  EXPECT_EQ(offload_text(offload), QStringLiteral("activations of 2 layers on host"));
+}
+
 TEST(Explore, HasNothingToTurnWithoutAQuestion) {
   Explore explore;
   explore.set_question(nullptr);
