@@ -305,8 +305,11 @@ bool MainWindow::offer_recovery() {
   box->setAttribute(Qt::WA_DeleteOnClose);
   auto* restore = box->addButton(tr("Restore"), QMessageBox::AcceptRole);
   box->addButton(tr("Throw away"), QMessageBox::DestructiveRole);
+  // Escape and closing the box decide nothing: the next start asks again.
+  const auto* later = box->addButton(tr("Ask again later"), QMessageBox::RejectRole);
   connect(box, &QMessageBox::buttonClicked, this,
-          [this, offer, restore](const QAbstractButton* button) {
+          [this, offer, restore, later](const QAbstractButton* button) {
+            if (static_cast<const void*>(button) == later) return;
             if (static_cast<const void*>(button) == restore) {
               document_->recover(offer.text, offer.file, offer.saved);
             }

@@ -236,8 +236,9 @@ QString offload_text(const Offload& offload) {
   add(tr("parameters"), offload.parameters);
   add(tr("gradients"), offload.gradients);
   add(tr("optimizer"), offload.optimizer);
-  add(offload.activation_layers > 0 ? tr("activations of %1").arg(qt(counted(offload.activation_layers, "layer")))
-                                    : tr("activations"),
+  add(offload.activation_layers > 0
+          ? tr("activations of %1").arg(qt(counted(offload.activation_layers, "layer")))
+          : tr("activations"),
       offload.activations);
   return parts.isEmpty() ? tr("none") : parts.join(QStringLiteral(", "));
 }

@@ -13,6 +13,7 @@
 #include <QMenu>
 #include <QMenuBar>
 #include <QMessageBox>
+#include <QPointer>
 #include <QProcess>
 #include <QPushButton>
 #include <QSettings>
@@ -500,7 +501,13 @@ TEST(Crash, UnsavedWorkIsOfferedByTheNextWindow) {
   window.open_file(gui_home() / "crash.json");
   EXPECT_FALSE(window.document().modified());
   ASSERT_TRUE(window.offer_recovery());
-  auto* box = window.findChild<QMessageBox*>(QStringLiteral("recovery"));
+  QPointer<QMessageBox> box = window.findChild<QMessageBox*>(QStringLiteral("recovery"));
+  ASSERT_NE(box, nullptr);
+  QTest::keyClick(box, Qt::Key_Escape);  // decides nothing
+  ASSERT_TRUE(wait_until([&] { return !box; }, std::chrono::seconds(10)));
+  EXPECT_FALSE(window.document().modified());
+  ASSERT_TRUE(window.offer_recovery());
+  box = window.findChild<QMessageBox*>(QStringLiteral("recovery"));
   ASSERT_NE(box, nullptr);
   box->buttons().first()->click();
   EXPECT_EQ(window.document().text(), "{ \"half\": true }");
