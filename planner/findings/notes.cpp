@@ -195,9 +195,10 @@ std::string recompute_of_no_stack(const Noted& noted) {
   if (!stack.limits.selective_recompute && recomputes(plan, RecomputeMode::selective)) {
     return fmt::format("recompute selective is not known of {}", stack.name);
   }
+  const int layers = plan.recompute.full_layers;
   return fmt::format(
       "recompute {} is not known of {}, which repeats {}",
-      plan.recompute_per_stage.empty() ? fmt::format("{} layers", plan.recompute.full_layers)
+      plan.recompute_per_stage.empty() ? fmt::format("{} layer{}", layers, layers == 1 ? "" : "s")
                                        : "stage by stage",
       stack.name,
       stack.partial_recompute == PartialRecompute::none ? "all layers or none"

@@ -92,6 +92,10 @@ TEST(PlanNotes, SayWhichZeroStageAndRecomputationTheStackIsNotKnownToHave) {
             "recompute 3 layers is not known of software, which repeats as many in every chunk of "
             "a pipeline");
   EXPECT_EQ(found[1].plans, std::vector<std::size_t>({2}));
+  odd.recompute.full_layers = 1;
+  const auto of_one = notes(job, {}, {odd});
+  ASSERT_EQ(of_one.size(), 1u);
+  EXPECT_TRUE(of_one[0].text.starts_with("recompute 1 layer is not known of software"));
 }
 
 TEST(PlanNotes, SayWhatIsBeyondTheLimitsOfTheStack) {
