@@ -94,6 +94,12 @@ struct StagesOfJob {
   int first, end;
 };
 
+// In which a stage's gradients are reduced beside passes: one a layer; with buckets one a chunk,
+// but for the first.
+int reduction_messages(const PreparedJob& job, const Plan& plan, const StageParameters& held) {
+  return uses_buckets(job.job.training, plan) ? plan.virtual_stages : held.layers;
+}
+
 StepEnds fill_stages(std::span<StagesOfJob> groups, const Plan& plan, Estimate& out) {
   StepEnds ends;
   PricedStage own;
@@ -123,8 +129,7 @@ StepEnds fill_stages(std::span<StagesOfJob> groups, const Plan& plan, Estimate& 
       ends.copies = std::max(ends.copies, own.ends.copies);
       stage.memory = stage_memory(job, plan, shared.layers, out.held[i], index);
     }
-    const bool buckets = uses_buckets(job.job.training, plan);  // one a chunk but for the first
-    slack.pass(stage.passes, own.ends, buckets ? plan.virtual_stages : out.held[i].layers);
+    slack.pass(stage.passes, own.ends, reduction_messages(job, plan, out.held[i]));
     if (i > 0) ends.at_ends_of_passes += own.ends.at_ends_of_passes;
     out.passes[i] = stage.passes;
     if (chunks_held(shape) == 1) continue;

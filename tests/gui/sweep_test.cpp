@@ -157,8 +157,6 @@ TEST_F(Swept, ATableSortsByValueAndSaysWhyAPointWasRefused) {
   table.set_points(run_.points());
   ASSERT_EQ(table.rowCount(), 4);
   const auto key_at = [&](int row) { return table.index(row, 0).data().toString(); };
-  EXPECT_EQ(table.headerData(0, Qt::Vertical).toInt(), 1);
-  EXPECT_EQ(table.headerData(3, Qt::Vertical).toInt(), 4);
   EXPECT_EQ(key_at(1), "3");
   EXPECT_EQ(table.index(1, 1).data().toString(), "refused");
   EXPECT_FALSE(table.index(1, table.columnCount() - 1).data().toString().isEmpty());

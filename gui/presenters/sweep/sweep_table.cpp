@@ -106,7 +106,7 @@ QVariant SweepTable::headerData(int section, Qt::Orientation orientation, int ro
   if (role != Qt::DisplayRole || !points_) return {};
   if (orientation == Qt::Vertical) {
     const auto point = static_cast<std::size_t>(point_at(section));
-    return static_cast<qlonglong>(points_->points[point].row.point) + 1;  // as other tables count
+    return static_cast<qlonglong>(points_->points[point].row.point);
   }
   if (section < keys()) return points_->keys[static_cast<std::size_t>(section)].name;
   if (section == keys()) return tr("Answer");

@@ -89,9 +89,7 @@ Lowering start_lowering(const Transformer& model, const Training& training, cons
   return lowering;
 }
 
-Operand reads(int buffer, int ahead) {
-  return {.buffer = buffer, .ahead = ahead};
-}
+Operand reads(int buffer, int ahead) { return {.buffer = buffer, .ahead = ahead}; }
 Operand creates(int buffer, int ahead) { return with_access(reads(buffer, ahead), Access::create); }
 Operand updates(int buffer, int ahead) { return with_access(reads(buffer, ahead), Access::update); }
 
