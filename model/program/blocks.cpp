@@ -66,6 +66,7 @@ void add_fetch(Program& program, Operations fetch, Operand input, int& first, in
 // Adds the copy that brings a layer's saved activations back as a block of its own. The copy for
 // the next layer waits until the gradient that the current layer reads is there.
 void add_restore(Lowering& lowering, Operations restore, UnitBlocks& blocks) {
+  blocks.restores = restore;
   blocks.restore = add_block(lowering.program, "activations", beside_last_layer(lowering, restore));
   for (Operation& operation : restore) operation.operands.push_back(reads(lowering.gradient, 2));
   blocks.restore_next = add_block(lowering.program, "next activations", std::move(restore));
@@ -243,9 +244,10 @@ bool is_late(const Plan& plan, const NetworkUnit& unit, const Parameter& paramet
 
 // Splits off what is over data-parallel ranks.
 Operations cut_bucketed(Operations& reductions) {
-  const auto first = std::ranges::stable_partition(reductions, [](const Operation& operation) {
-                       return operation.stream != ProgramStream::data_parallel;
-                     }).begin();
+  const auto stays = [](const Operation& operation) {
+    return operation.stream != ProgramStream::data_parallel;
+  };
+  const auto first = std::stable_partition(reductions.begin(), reductions.end(), stays);
   Operations bucketed(first, reductions.end());
   reductions.erase(first, reductions.end());
   return bucketed;

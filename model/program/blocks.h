@@ -31,6 +31,7 @@ struct UnitBlocks {
   // Copies of its offloaded activations back to the device, before the first unit or (restore_next)
   // while the unit before it runs.
   int restore = -1, restore_next = -1;
+  std::vector<Operation> restores;  // these copies, as they wait for nothing
   // Copies of its weights and gradients that lie outside the device, by pass.
   CopyBlocks forward_copies, backward_copies, input_copies, weight_copies;
   // Whether gradients of a pass are reduced to parts, or leave for the host; and which half of a

@@ -9,6 +9,7 @@
 #include "model/program/blocks.h"
 #include "model/program/buckets.h"
 #include "model/program/chunk_units.h"
+#include "model/program/departures.h"
 #include "model/program/parts/offload.h"
 #include "model/program/parts/recompute.h"
 #include "model/schedule/schedule.h"
@@ -103,12 +104,14 @@ const CopyBlocks& copies_of(const UnitBlocks& unit, StepPass pass) {
 class StageBuilder {
  public:
   StageBuilder(const Lowering& lowering, const ProgramBlocks& blocks, const StageChunks& chunks,
-               const std::vector<ChunkBuckets>& buckets, PipelineShape shape)
+               const std::vector<ChunkBuckets>& buckets,
+               const std::vector<ChunkDepartures>& departures, PipelineShape shape)
       : lowering_(lowering),
         blocks_(blocks),
         plan_(lowering.plan),
         chunks_(chunks),
         buckets_(buckets),
+        departures_(departures),
         shape_(shape) {
     program_.chunks = chunks.layouts();
   }
@@ -312,8 +315,13 @@ class StageBuilder {
     return static_cast<std::size_t>(std::count_if(body.calls.begin(), body.calls.end(), ends));
   }
 
-  // Two layers' activations are on the device, one at work and one that leaves.
+  // Where all layers' activations leave, two layers' are on the device, one at work and one that
+  // leaves.
   void call_forward(Body& body, const ChunkUnit& unit, std::size_t& turn) const {
+    if (const UnitDepartures* some = departures_at(unit)) {
+      call(body, some->left);
+      return call(body, block_call(unit.at, unit.blocks->forward));
+    }
     if (unit.leaves) wait_for_turn(body, blocks_.leaving, turn);
     call(body, block_call(unit.at, unit.blocks->forward));
     if (unit.leaves) end_turn(body, blocks_.leaving, turn);
@@ -385,17 +393,26 @@ class StageBuilder {
 
   void call_next_moves(Body& body, const std::vector<ChunkUnit>& units, std::size_t at,
                        StepPass pass) const {
+    const UnitDepartures* const some = departures_at(units[at]);
+    if (some != nullptr) call(body, some->called_back);
     for (const std::size_t next : next_units(units, at)) {
       call_next_fetch(body, units[at], units[next], pass);
-      call_next_restore(body, units[at], units[next]);
+      if (some == nullptr) call_next_restore(body, units[at], units[next]);
     }
+  }
+
+  // Where only some layers' activations leave the device; else null.
+  const UnitDepartures* departures_at(const ChunkUnit& unit) const {
+    const ChunkDepartures& some = departures_[unit.chunk];
+    return some.empty() ? nullptr : &some[unit.place];
   }
 
   // Tells copies of activations for the next backward pass that they may come.
   void call_last_begins(Body& body, const std::vector<ChunkUnit>& units, std::size_t at) const {
     const auto first_behind = units.begin() + static_cast<std::ptrdiff_t>(at) + 1;
     const bool more = std::any_of(first_behind, units.end(), std::mem_fn(&ChunkUnit::leaves));
-    if (units[at].leaves && !more) call(body, {.block = blocks_.last_layer_begins});
+    const bool all_leave = departures_at(units[at]) == nullptr;
+    if (all_leave && units[at].leaves && !more) call(body, {.block = blocks_.last_layer_begins});
   }
 
   // Calls one unit. It waits for the gradients of the unit two before it, in this pass or in one
@@ -506,6 +523,7 @@ class StageBuilder {
   const Plan& plan_;
   const StageChunks& chunks_;
   const std::vector<ChunkBuckets>& buckets_;
+  const std::vector<ChunkDepartures>& departures_;
   PipelineShape shape_;
   StageProgram program_;
   std::map<std::array<int, 5>, int> bodies_;  // pass kind, chunk, last, part, turn → index
@@ -520,11 +538,13 @@ Expected<Program> lower(const Transformer& model, const Training& training, cons
   const ProgramBlocks blocks = make_blocks(lowering);
   const PipelineShape shape = pipeline_shape(plan);
   const PassList passes = plan.schedule->passes(shape);
-  BucketMaker maker(lowering);
+  BucketMaker bucket_maker(lowering);
+  DepartureMaker departure_maker(lowering);
   for (int stage = 0; stage < plan.pipeline_parallel; ++stage) {
     const StageChunks chunks(lowering, blocks, shape, stage);
-    const std::vector<ChunkBuckets> buckets = maker.buckets_of(chunks);
-    StageBuilder builder(lowering, blocks, chunks, buckets, shape);
+    const std::vector<ChunkBuckets> buckets = bucket_maker.buckets_of(chunks);
+    const std::vector<ChunkDepartures> departures = departure_maker.departures_of(chunks);
+    StageBuilder builder(lowering, blocks, chunks, buckets, departures, shape);
     lowering.program.stages.push_back(builder.build(passes[static_cast<std::size_t>(stage)]));
   }
   number_instances(lowering.program);

@@ -1,6 +1,7 @@
 #include "model/cost/memory/offload.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "model/cost/sharding/data_parallel.h"
 
@@ -49,8 +50,32 @@ Seconds longer(Seconds copy, Seconds pass) { return std::max(Seconds(0), copy - 
 struct ShownInTurn {
   Seconds away, back;
 };
+// Where the activations of some layers leave, one of two things happens to a chunk. All of its
+// layers' do, in turn. Or the first ones' do: they go beside all layers behind the first, up to the
+// last one, and come back beside as many (model/program/departures.h).
+ShownInTurn shown_of_some(const OffloadCopies& copies, double share, const PassTimes& layers) {
+  const double visited = share * copies.stage_layers;
+  const Seconds each = copies.activations / copies.leaving;
+  const Seconds gradients =
+      copies.halves_apart ? Seconds(0) : share * copies.beside.weight_gradient;
+  const Seconds states =
+      1 / visited * (share * (copies.beside.input_gradient - copies.activations) + gradients);
+  const Seconds forward = layers.forward / visited;
+  const Seconds backward =
+      (copies.halves_apart ? layers.input_gradient : layers.backward()) / visited;
+  const double whole_chunks = std::floor(copies.leaving / copies.layers);
+  const double some = copies.leaving - whole_chunks * copies.layers;
+  const double between = std::max(0.0, copies.layers - 2);
+  const Seconds away =
+      whole_chunks * between * longer(each, forward) + longer(some * each, between * forward);
+  const Seconds back = whole_chunks * (copies.layers - 1) * longer(each + states, backward) +
+                       longer(some * each + between * states, between * backward);
+  return {share * away, share * back};
+}
+
 ShownInTurn shown_in_turn(const OffloadCopies& copies, double share, const PassTimes& layers,
                           Seconds ends) {
+  if (copies.leaving < copies.stage_layers) return shown_of_some(copies, share, layers);
   const Seconds gone = share * copies.activations;
   const Seconds gradients =
       copies.halves_apart ? Seconds(0) : share * copies.beside.weight_gradient;
@@ -76,7 +101,7 @@ PassTimes shown_with_activations(const OffloadCopies& copies, double share, cons
   exposed.input_gradient = longer(share * copies.weights, passes.input_gradient);
   exposed.weight_gradient = longer(share * beside.weight_gradient, passes.weight_gradient);
   const Seconds gone = share * copies.activations;
-  if (copies.in_a_row) {
+  if (copies.in_a_row && copies.leaving == copies.stage_layers) {
     const Seconds gradients = copies.halves_apart ? Seconds(0) : share * beside.weight_gradient;
     const Seconds cover = copies.halves_apart ? passes.input_gradient : passes.backward();
     const Seconds back = longer(share * beside.input_gradient + gradients, cover);
@@ -313,6 +338,7 @@ OffloadCopies offload_copies(const PreparedJob& job, const Plan& plan, const Sta
   copies.sums_awaited =
       plan.held_zero_stage() >= 3 || (plan.held_zero_stage() == 2 && plan.pipeline_parallel == 1);
   if (away(plan.offload.activations)) {
+    copies.leaving = offloaded_share(plan.offload, stage.layers) * stage.layers;
     copies.activations = activations / bandwidth_to(job.job.cluster, plan.offload.activations);
   }
   copies.beside.forward = std::max(copies.weights, copies.activations);

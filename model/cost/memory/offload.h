@@ -47,6 +47,7 @@ struct OffloadCopies {
   bool halves_apart = false;  // of backward: copies must be there for the first
   double chunks = 1;
   double layers = 1;   // of a chunk
+  double leaving = 0;  // layers of the stage whose activations leave, the first ones
   bool turns = false;  // in the last chunk backward follows forward
 };
 OffloadCopies offload_copies(const PreparedJob& job, const Plan& plan, const StageParameters& stage,
