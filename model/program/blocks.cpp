@@ -461,7 +461,7 @@ UnitBlocks add_layer_unit(Lowering& lowering, LayerKind kind, LayerWay way, int 
     place.handed_on.emplace_back(lowering.embedded_gradient, 0);
     place.stays = lowering.hidden;  // its input stays: the head predicts from it too
   }
-  const UnitBlocks blocks = add_unit(lowering, layer, kLayerNames, place);
+  UnitBlocks blocks = add_unit(lowering, layer, kLayerNames, place);
   std::vector<Block>& all = lowering.program.blocks;
   std::for_each(all.begin() + first, all.end(), [kind](Block& block) { block.kind = kind; });
   return blocks;

@@ -42,6 +42,14 @@ const std::vector<Named>& draws() {
   static const std::vector<Named> all = {
       {"activations",
        {{"megatron-core"}, {.activations = kHost}, RecomputeMode::none, 0.01, 0.055, 0.01, 0.065}},
+      {"some_activations",
+       {{"megatron-core", "ideal"},
+        {.activations = kHost, .activation_layers = 1},
+        RecomputeMode::none,
+        0.005,
+        0.085,
+        0.01,
+        0.07}},
       {"optimizer",
        {{"megatron-core", "deepspeed"},
         {.optimizer = kHost},
@@ -111,7 +119,7 @@ Job drawn_job(Choices& choices, const Drawn& drawn) {
   return drawn_job(choices, {1, 2, 4, 8, 16}, {64, 128, 256, 512}, training);
 }
 
-PlanRequest drawn_request(Choices& choices, const Drawn& drawn) {
+PlanRequest drawn_request(Choices& choices, const Drawn& drawn, int layers) {
   PlanRequest request;
   const auto& schedule = *choices.one_of<const Schedule*>({schedules().begin(), schedules().end()});
   request.schedule = schedule.name;
@@ -127,6 +135,11 @@ PlanRequest drawn_request(Choices& choices, const Drawn& drawn) {
   if (schedule.route == Route::vee) request.virtual_stages = 2;
   request.recompute.mode = drawn.recompute;
   request.offload = drawn.offload;
+  if (drawn.offload.activation_layers > 0) {  // any number of a stage's
+    const double share = choices.one_of<double>({0.05, 0.25, 0.5, 0.75, 0.95});
+    request.offload.activation_layers =
+        1 + static_cast<int>(share * (layers / request.pipeline_parallel - 1));
+  }
   return request;
 }
 
@@ -150,7 +163,7 @@ std::vector<Compared> compare(const Named& named, int plans) {
     if (static_cast<int>(all.size()) == plans) break;
     Choices choices(named.name, attempt);
     const Job drawn = drawn_job(choices, named.drawn);
-    const PlanRequest request = drawn_request(choices, named.drawn);
+    const PlanRequest request = drawn_request(choices, named.drawn, drawn.model.layers);
     if (drawn.cluster.device.host_bandwidth <= BytesPerSecond(0)) continue;  // nothing can leave it
     const auto plan = plan_if_legal(request, drawn.model, drawn.cluster, drawn.training);
     if (!plan || !is_small(drawn, *plan)) continue;

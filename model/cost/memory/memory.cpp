@@ -101,14 +101,21 @@ Bytes largest_kept(const StageCosts& costs, const StageParameters& stage, Recomp
   return largest;
 }
 
-// Of activations that leave the device two layers' stay: those of the one at work and of the one on
-// its way.
+// Layers whose activations leave and are on the device still: the one at work and the one on its
+// way. Where only the first ones of a chunk do so, they have left when later ones begin
+// (model/program/departures.h), so that each layer that stays takes the place of one.
+int layers_on_the_way(const Plan& plan, const StageParameters& stage) {
+  if (plan.offload.activation_layers == 0) return 2;
+  const int of_chunk = stage.layers / chunks_held(pipeline_shape(plan));
+  return std::clamp(2 - (of_chunk - plan.offload.activation_layers), 0, 2);
+}
+
 Bytes kept_here(const Plan& plan, const StageCosts& costs, const StageParameters& stage,
                 Recompute recompute, Bytes kept) {
   if (on_device(plan.offload.activations)) return kept;
   const double away = offloaded_share(plan.offload, stage.layers);
   const Bytes layer = largest_kept(costs, stage, recompute);
-  return std::min(kept, kept * (1 - away) + 2 * layer);
+  return std::min(kept, kept * (1 - away) + layers_on_the_way(plan, stage) * layer);
 }
 
 // Of the activations in flight, what the embedding's passes do not have beside them: its chunk's of

@@ -63,8 +63,12 @@ ShownInTurn shown_of_some(const OffloadCopies& copies, double share, const PassT
   const Seconds forward = layers.forward / visited;
   const Seconds backward =
       (copies.halves_apart ? layers.input_gradient : layers.backward()) / visited;
-  const double whole_chunks = std::floor(copies.leaving / copies.layers);
-  const double some = copies.leaving - whole_chunks * copies.layers;
+  double whole_chunks = std::floor(copies.leaving / copies.layers);
+  double some = copies.leaving - whole_chunks * copies.layers;
+  if (some >= copies.layers - 1) {  // one layer that stays changes nothing
+    some = 0;
+    ++whole_chunks;
+  }
   const double between = std::max(0.0, copies.layers - 2);
   const Seconds away =
       whole_chunks * between * longer(each, forward) + longer(some * each, between * forward);
@@ -101,7 +105,7 @@ PassTimes shown_with_activations(const OffloadCopies& copies, double share, cons
   exposed.input_gradient = longer(share * copies.weights, passes.input_gradient);
   exposed.weight_gradient = longer(share * beside.weight_gradient, passes.weight_gradient);
   const Seconds gone = share * copies.activations;
-  if (copies.in_a_row && copies.leaving == copies.stage_layers) {
+  if (copies.in_a_row && copies.leaving >= copies.stage_layers - 1) {
     const Seconds gradients = copies.halves_apart ? Seconds(0) : share * beside.weight_gradient;
     const Seconds cover = copies.halves_apart ? passes.input_gradient : passes.backward();
     const Seconds back = longer(share * beside.input_gradient + gradients, cover);
