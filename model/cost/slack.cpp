@@ -135,7 +135,7 @@ void Slack::pass(const PassTimes& stage, const StageEnds& ends, int messages) {
   if (!applies_) return;
   losses_.push_back({filling, ends.lost, ends.reduced, messages / chunks_});
   before_ += stage.forward / chunks_;
-  behind_ += stage.backward() / chunks_;
+  behind_ += (stage.backward() + ends.lost) / chunks_;
 }
 
 Seconds Slack::lost(std::span<const PassTimes> passes) const {

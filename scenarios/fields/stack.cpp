@@ -466,7 +466,7 @@ std::vector<Field<Stack>> runtime_fields() {
              "one message; the chunks behind the first are one bucket each; 0: each layer is one",
              kParameters),
       number("bucket_parameters_per_rank", &S::bucket_parameters_per_rank,
-             "the same per data-parallel rank: the larger of the two holds", kParameters),
+             "the same per data-parallel rank; the larger of the two holds", kParameters),
       flag("scattered_sends", &S::scattered_sends,
            "whether, without sequence parallelism, each of t ranks sends 1/t of the activations to "
            "the next stage, which gathers them"),

@@ -26,8 +26,8 @@ class StageOverlap {
         work_(work),
         shape_(shape_of(plan)),
         split_(splits_backward(*plan.schedule, shape_.stages)),
-        ends_in_order_(uses_buckets(job.job.training, plan) &&
-                       ends_in_buckets(job.job.model, plan)),
+        apart_(uses_buckets(job.job.training, plan) ? ends_apart(job.job.model, plan)
+                                                    : EndsApart{true, true}),
         each_(stage_sync(job, plan, links, stage, prices)),
         sync_(each_.all()),
         over_(sync_groups(plan, links, each_)),
@@ -98,18 +98,19 @@ class StageOverlap {
     if (!plan_.overlap.data_parallel || stack_.exposed_gathers) return;
     const Cover cover = forward_cover();
     const double rate = cover.rate;
-    const Seconds ends = (each_.embedding.gather + each_.head.gather).time;
-    GathersAhead gathers(ends_in_order_ ? Seconds(0) : ends / rate);
+    GathersAhead gathers(gathered_first() / rate);
     if (shape_.route == Route::both_ways) {
       pass_both_ways(gathers, rate);
     } else {
       UnitSequence units = units_.sequence(&PassTimes::forward, kGather, rate);
-      if (!ends_in_order_) units.first.gather = units.last.gather = Seconds(0);
+      if (apart_.embedding) units.first.gather = Seconds(0);
+      if (apart_.head) units.last.gather = Seconds(0);
       const Seconds others = (shape_.stages - 1.0) / shape_.chunks * work_.layers.forward;
       for (const StageUnits::ChunkRun& run : units_.runs()) {
         units_.take_chunk(run.first, PassWay::forward, units);
-        gathers.pass_in_turn(run.size, units_.in_buckets(run.first, PassWay::forward, units),
-                             others);
+        const UnitSequence chunk =
+            units_.in_buckets(run.first, PassWay::forward, units, kGather, rate);
+        gathers.pass_in_turn(run.size, chunk, others);
       }
     }
     cost.beside_ramps.filling = beside_sends(sync_.gather, over_.gathered, rate);
@@ -278,6 +279,14 @@ class StageOverlap {
     }
   }
 
+  Seconds gathered_first() const {
+    const Seconds latency = each_.bucket.gather.time;
+    Seconds first;
+    if (apart_.embedding && stage_.embedding) first += each_.embedding.gather.time + latency;
+    if (apart_.head && stage_.head) first += each_.head.gather.time + latency;
+    return first;
+  }
+
   // Reductions left at the end. After the far copy's last gradients, the near copy still has passes
   // up to its own last gradients, beside which the far copy's are reduced.
   Seconds left_of_both_ways(Cover cover) const {
@@ -305,7 +314,8 @@ class StageOverlap {
     for (std::size_t i = units_.runs().size(); i-- > 0;) {
       const int first = units_.runs()[i].first;
       units_.take_chunk(first, PassWay::backward, units);
-      const UnitSequence chunk = units_.in_buckets(first, PassWay::backward, units);
+      const UnitSequence chunk =
+          units_.in_buckets(first, PassWay::backward, units, kReduce, cover.rate);
       bool settled = false;  // further chunks of the run leave as much as they find
       for (int passed = 0; passed < units_.runs()[i].size && !settled; ++passed) {
         const Seconds found = left;
@@ -414,7 +424,7 @@ class StageOverlap {
   const StageWork& work_;
   PipelineShape shape_;
   bool split_;
-  bool ends_in_order_;  // gathers of the ends come in the order of the passes, not first
+  EndsApart apart_;  // the gathers of these ends come first, not in the order of the passes
   StageSync each_;
   SyncTimes sync_;  // of all
   SyncGroups over_;

@@ -8,22 +8,32 @@
 
 namespace trainyard {
 
+namespace {
+
+double first_limit(const Stack& stack, const Plan& plan) {
+  return std::max(stack.bucket_parameters, stack.bucket_parameters_per_rank * plan.data_parallel);
+}
+
+}  // namespace
+
 bool uses_buckets(const Training& training, const Plan& plan) {
   const bool once_a_step = plan.zero_stage <= 1;
   // Copies of a layer, on two stages, are added up layer by layer.
   const bool one_copy = plan.schedule->route != Route::both_ways;
-  return training.stack.bucket_parameters > 0 && plan.overlap.data_parallel && once_a_step &&
+  return first_limit(training.stack, plan) > 0 && plan.overlap.data_parallel && once_a_step &&
          one_copy && !gradients_away(plan) && !weights_away(training, plan);
 }
 
-bool ends_in_buckets(const Transformer& model, const Plan& plan) {
-  return !shares_embedding(model) || plan.pipeline_parallel == 1;
+EndsApart ends_apart(const Transformer& model, const Plan& plan) {
+  if (plan.pipeline_parallel == 1) return {};
+  const bool far = plan.schedule->route == Route::loop;
+  return {shares_embedding(model), model.tied_embeddings && far};
 }
 
 double bucket_limit(const Stack& stack, const Plan& plan, ChunkPlace place) {
   const bool first = place.stage == 0 && place.chunk == 0;
   if (plan.pipeline_parallel > 1 && !first) return std::numeric_limits<double>::infinity();
-  return std::max(stack.bucket_parameters, stack.bucket_parameters_per_rank * plan.data_parallel);
+  return first_limit(stack, plan);
 }
 
 namespace {
@@ -40,9 +50,10 @@ int layers_to_fill(double lacking, const ChunkParameters& chunk) {
 BucketedChunk bucketed(const ChunkParameters& chunk, double limit) {
   BucketedChunk cut;
   const bool has_head = chunk.head > 0;
-  if (has_head && !chunk.ends_apart) {
+  if (has_head && !chunk.apart.head) {
     cut.with_head = layers_to_fill(limit - chunk.head, chunk);
-    cut.one = cut.with_head == chunk.layers && chunk.head + chunk.layers * chunk.layer < limit;
+    cut.one = cut.with_head == chunk.layers && chunk.head + chunk.layers * chunk.layer < limit &&
+              !chunk.apart.embedding;
   }
   const int behind = chunk.layers - cut.with_head;
   const bool fills = chunk.layers * chunk.layer >= limit;
@@ -51,18 +62,21 @@ BucketedChunk bucketed(const ChunkParameters& chunk, double limit) {
   cut.rest = behind - cut.full * cut.each;
   const int rest = cut.rest > 0 ? 1 : 0;
   const int embedding = chunk.embedding > 0 && !cut.one ? 1 : 0;
-  const int last = chunk.ends_apart ? rest + embedding : std::max(rest, embedding);
+  const int last = chunk.apart.embedding ? rest + embedding : std::max(rest, embedding);
   cut.messages = (has_head ? 1 : 0) + cut.full + last;
   return cut;
 }
 
+int chunks_with_passes(const Plan& plan) {
+  return plan.pipeline_parallel == 1 ? 1 : pipeline_shape(plan).chunks;
+}
+
 BucketedChunk buckets_of_chunk(const PreparedJob& job, const Plan& plan,
                                const StageParameters& stage, int chunk, bool experts) {
-  const PipelineShape shape = pipeline_shape(plan);
-  const int chunks = shape.stages == 1 ? 1 : shape.chunks;
+  const int chunks = chunks_with_passes(plan);
   const double layers = std::max(1, stage.layers);
   ChunkParameters held{.layers = stage.layers / chunks + (chunk < stage.layers % chunks ? 1 : 0),
-                       .ends_apart = !ends_in_buckets(job.job.model, plan)};
+                       .apart = ends_apart(job.job.model, plan)};
   if (experts) {
     held.layer = stage.experts / layers;
   } else {

@@ -15,9 +15,12 @@ namespace trainyard {
 // Where weights or gradients lie outside the device each unit has copies of its own and is one.
 bool uses_buckets(const Training& training, const Plan& plan);
 
-// Whether the embedding is in a bucket with the layers behind it, and the head in one with those
-// before it: not where two stages hold a copy of their matrix, whose gradients wait for each other.
-bool ends_in_buckets(const Transformer& model, const Plan& plan);
+// Whether the embedding, or the head, is in no bucket with layers: where another stage holds a copy
+// of its matrix, whose gradient is added to it.
+struct EndsApart {
+  bool embedding = false, head = false;
+};
+EndsApart ends_apart(const Transformer& model, const Plan& plan);
 
 // A bucket of this chunk takes in units, from the chunk's last one on, until it has so many
 // parameters of a rank, dense ones and experts' each in buckets of their own; infinity: all.
@@ -27,7 +30,7 @@ double bucket_limit(const Stack& stack, const Plan& plan, ChunkPlace place);
 struct ChunkParameters {
   double embedding = 0, layer = 0, head = 0;
   int layers = 0;
-  bool ends_apart = false;  // not ends_in_buckets()
+  EndsApart apart;
 };
 // Its buckets in the order of a backward pass: that with the head, full ones, and the last one, for
 // what is left. Example: a head of 30, five layers of 20 and a limit of 40: the head and one layer,
@@ -40,6 +43,9 @@ struct BucketedChunk {
   int messages = 0;
 };
 BucketedChunk bucketed(const ChunkParameters& chunk, double limit);
+
+// Without a pipeline a schedule's chunks follow each other as one.
+int chunks_with_passes(const Plan& plan);
 
 // The chunk's buckets on a stage, of dense parameters or of experts, its layers alike.
 BucketedChunk buckets_of_chunk(const PreparedJob& job, const Plan& plan,

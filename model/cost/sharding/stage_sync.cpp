@@ -76,6 +76,52 @@ SyncTimes sync_times(const PreparedJob& job, const Plan& plan, PricedMessages& p
   return times;
 }
 
+// The rest of `all` once a part of it that uses links as all of it does is taken off.
+Traffic without(const Traffic& all, const Traffic& part) {
+  return all.time > Seconds(0) ? (1 - part.time / all.time) * all : all;
+}
+
+// The latency of one of so many messages of `all`, given the same bytes in twice as many.
+Traffic latency_of(const Traffic& all, const Traffic& halves, int messages) {
+  if (all.time <= Seconds(0)) return {};
+  const double share = std::clamp(halves.time / all.time - 1, 0.0, 1.0);
+  return share / messages * all;
+}
+
+// Of the dense and the experts' buckets of a stage; of experts, whose buckets are many, on average.
+StageSync sync_in_buckets(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
+                          const StageParameters& stage, PricedMessages& prices) {
+  const auto messages = [&](bool experts) {
+    const int first = buckets_of_chunk(job, plan, stage, 0, experts).messages;
+    const int chunks = chunks_with_passes(plan);
+    if (chunks == 1) return first;
+    const int last = buckets_of_chunk(job, plan, stage, chunks - 1, experts).messages;
+    return first + last + chunks - 2;
+  };
+  const Classes both = classes(links);
+  StageSync sync;
+  sync.buckets = messages(false);
+  const auto dense_in = [&](int pieces) {
+    return sync_times(job, plan, prices, both.dense, {stage.dense, pieces});
+  };
+  const SyncTimes dense = dense_in(sync.buckets);
+  const SyncTimes halves = dense_in(2 * sync.buckets);
+  sync.bucket = {latency_of(dense.gather, halves.gather, sync.buckets),
+                 latency_of(dense.reduce, halves.reduce, sync.buckets)};
+  const auto share = [&](double parameters) {
+    const double part = parameters / stage.dense;
+    return SyncTimes{part * without(dense.gather, sync.buckets * sync.bucket.gather),
+                     part * without(dense.reduce, sync.buckets * sync.bucket.reduce)};
+  };
+  sync.embedding = share(stage.embedding_matrix);
+  sync.head = share(stage.head_matrix);
+  if (stage.experts > 0) {
+    sync.experts = sync_times(job, plan, prices, both.expert, {stage.experts, messages(true)});
+  }
+  sync.layers = share(stage.dense - stage.embedding_matrix - stage.head_matrix) + sync.experts;
+  return sync;
+}
+
 // Parameters that ZeRO-2 and 3 move more than once on the last stage of a pipeline. The embedding,
 // a tied head and MTP layers share one matrix, but different passes use it, so for each use beyond
 // the first it is gathered (ZeRO-3), and its gradient reduced, once more.
@@ -99,33 +145,6 @@ int layers_with_experts(const Transformer& model, const StageParameters& stage) 
   }
   return layers;
 }
-
-namespace {
-
-// In buckets, whose time units share by their parameters.
-StageSync sync_in_buckets(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
-                          const StageParameters& stage, PricedMessages& prices) {
-  const auto messages = [&](bool experts) {
-    const int first = buckets_of_chunk(job, plan, stage, 0, experts).messages;
-    const int chunks = plan.pipeline_parallel == 1 ? 1 : pipeline_shape(plan).chunks;
-    if (chunks == 1) return first;
-    const int last = buckets_of_chunk(job, plan, stage, chunks - 1, experts).messages;
-    return first + last + chunks - 2;
-  };
-  const Classes both = classes(links);
-  const SyncTimes dense = sync_times(job, plan, prices, both.dense, {stage.dense, messages(false)});
-  const auto share = [&](double parameters) { return parameters / stage.dense * dense; };
-  StageSync sync;
-  sync.embedding = share(stage.embedding_matrix);
-  sync.head = share(stage.head_matrix);
-  if (stage.experts > 0) {
-    sync.experts = sync_times(job, plan, prices, both.expert, {stage.experts, messages(true)});
-  }
-  sync.layers = share(stage.dense - stage.embedding_matrix - stage.head_matrix) + sync.experts;
-  return sync;
-}
-
-}  // namespace
 
 StageSync stage_sync(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
                      const StageParameters& stage, PricedMessages& prices) {

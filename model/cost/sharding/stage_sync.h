@@ -55,7 +55,10 @@ int layers_with_experts(const Transformer& model, const StageParameters& stage);
 struct StageSync {
   SyncTimes embedding, head, layers;  // the ends' matrices, and all layers together
   SyncTimes experts;                  // the part of `layers` that is routed experts
-  SyncTimes all() const { return embedding + head + layers; }
+  // What each bucket of dense parameters takes beside its share of these: its message's latency.
+  SyncTimes bucket;
+  int buckets = 0;
+  SyncTimes all() const { return embedding + head + layers + buckets * bucket; }
 };
 
 // Where communication is overlapped (and under ZeRO-3) each unit's parameters are a message of

@@ -65,7 +65,8 @@ void StageUnits::take_chunk(int chunk, PassWay way, UnitSequence& units) const {
   units.has_last = way == PassWay::forward ? head : embedding;
 }
 
-UnitSequence StageUnits::in_buckets(int chunk, PassWay way, const UnitSequence& units) const {
+UnitSequence StageUnits::in_buckets(int chunk, PassWay way, const UnitSequence& units,
+                                    UnitMoves moves, double rate) const {
   if (!uses_buckets(job_.job.training, plan_)) return units;
   const SyncTimes& experts = sync_.experts;
   const bool by_experts =
@@ -81,6 +82,14 @@ UnitSequence StageUnits::in_buckets(int chunk, PassWay way, const UnitSequence& 
                    .has_first = of.has_first,
                    .has_last = cut.rest > 0 || (of.has_last && !cut.one)};
   (cut.one ? all.first : all.last) += embedding;
+  // Where the cuts are those of experts, dense buckets are shared among them.
+  const int dense = buckets_of_chunk(job_, plan_, stage_, chunk, false).messages;
+  const double each = static_cast<double>(dense) / std::max(1, cut.messages) / rate;
+  const PassUnit latency{.gather = each * moves.gathers * sync_.bucket.gather.time,
+                         .reduce = each * moves.reductions * sync_.bucket.reduce.time};
+  if (all.has_first) all.first += latency;
+  if (all.has_last) all.last += latency;
+  all.layer += latency;
   return way == PassWay::backward ? all : backwards(all);
 }
 

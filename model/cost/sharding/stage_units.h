@@ -54,7 +54,8 @@ class StageUnits {
   void take_chunk(int chunk, PassWay way, UnitSequence& units) const;
   // Units of a chunk in the order of a pass this way, each bucket as one unit: its messages wait
   // for all of its work, or all of its work for them. The same units without buckets.
-  UnitSequence in_buckets(int chunk, PassWay way, const UnitSequence& units) const;
+  UnitSequence in_buckets(int chunk, PassWay way, const UnitSequence& units, UnitMoves moves,
+                          double rate) const;
 
   // Consecutive chunks with the same units: the first chunk, the longer ones, the others, the last.
   struct ChunkRun {

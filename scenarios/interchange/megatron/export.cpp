@@ -464,8 +464,8 @@ Arguments arguments_of(const Scenario& scenario, const Plan& plan) {
   arguments.add("--optimizer", training.optimizer.name == "sgd" ? "sgd" : "adam");
   add_plan(plan, scenario.job.model, arguments);
   if (uses_buckets(training, plan)) {
-    arguments.add("--ddp-bucket-size",
-                  static_cast<std::int64_t>(bucket_limit(training.stack, plan, {})));
+    const double size = std::clamp(bucket_limit(training.stack, plan, {}), 1.0, 1e18);
+    arguments.add("--ddp-bucket-size", static_cast<std::int64_t>(size));
   }
   add_weights_in_8_bits(training, plan, arguments);
   return arguments;

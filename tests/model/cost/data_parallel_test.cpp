@@ -77,10 +77,60 @@ TEST(DataParallelTraffic, IsAMessageForEachUnitBesidePasses) {
   EXPECT_NEAR(data_parallel_traffic(job, plan, links, stage).value(), 2, 1e-9);
 }
 
+// The same with buckets of two parameters: the head with the last layer, the next two, and the
+// first with the embedding. Without a limit there is one.
+TEST(DataParallelTraffic, IsAMessageForEachBucket) {
+  PreparedJob job = llama_8b_on_h100();
+  PlanLinks links = unit_ring(2);
+  links.dense_shard.inside = links.dense_shard.inside_pair = BytesPerSecond(1e30);
+  links.dense_shard.inside_latency = Seconds(1);
+  Plan plan;
+  plan.schedule = find_schedule("1f1b");
+  plan.zero_stage = 1;
+  plan.sharding_group = 2;
+  plan.overlap.data_parallel = true;
+  StageParameters stage;
+  stage.dense = 6;
+  stage.embedding_matrix = stage.head_matrix = 1;
+  stage.embedding = stage.head = true;
+  stage.layers = 4;
+  const auto messages = [&](double bucket) {
+    job.job.training.stack.bucket_parameters = bucket;
+    return data_parallel_traffic(job, plan, links, stage).value() / 2;
+  };
+  EXPECT_NEAR(messages(1), 6, 1e-9);
+  EXPECT_NEAR(messages(2), 3, 1e-9);
+  EXPECT_NEAR(messages(100), 1, 1e-9);
+}
+
 StageWork long_passes() {
   StageWork work;
   work.layers = {Seconds(1e12), Seconds(1e12), Seconds(1e12)};
   return work;
+}
+
+// Behind long passes the last messages show: the first layer's, and that of the embedding, whose
+// work takes no time. However large that is, it is one message.
+TEST(DataParallelCost, OfTheLastBucketHasOneLatency) {
+  PreparedJob job = llama_8b_on_h100();
+  job.job.training.stack.overlap_slowdown = 0;
+  job.job.training.stack.bucket_parameters = 1;
+  PlanLinks links = unit_ring(2);
+  links.dense_shard.inside = links.dense_shard.inside_pair = BytesPerSecond(1e30);
+  links.dense_shard.inside_latency = Seconds(1);
+  Plan plan;
+  plan.schedule = find_schedule("1f1b");
+  plan.zero_stage = 1;
+  plan.sharding_group = 2;
+  plan.overlap.data_parallel = true;
+  StageParameters stage;
+  stage.dense = 110;
+  stage.embedding_matrix = 100;
+  stage.embedding = true;
+  stage.layers = 10;
+  const DataParallelCost cost = data_parallel_cost(job, plan, links, stage, long_passes());
+  EXPECT_NEAR(cost.end.value(), 2, 1e-9);  // the first layer's and the embedding's
+  EXPECT_NEAR(cost.start.value(), 2, 1e-9);
 }
 
 struct Shown {

@@ -39,14 +39,14 @@ std::vector<Bucket> one_by_one(const ChunkParameters& chunk, double limit) {
   if (chunk.head > 0) {
     open.head = true;
     take(chunk.head);
-    if (chunk.ends_apart) close();
+    if (chunk.apart.head) close();
   }
   for (int layer = 0; layer < chunk.layers; ++layer) {
     ++open.layers;
     take(chunk.layer);
   }
   if (chunk.embedding > 0) {
-    if (chunk.ends_apart) close();
+    if (chunk.apart.embedding) close();
     open.embedding = true;
   }
   close();
@@ -58,10 +58,11 @@ std::vector<Bucket> listed(const ChunkParameters& chunk, const BucketedChunk& cu
   if (chunk.head > 0) all.push_back({cut.with_head, true, false});
   for (int i = 0; i < cut.full; ++i) all.push_back({cut.each, false, false});
   const bool embedding = chunk.embedding > 0;
-  if (cut.one && embedding) all.back().embedding = true;
-  const bool joins = embedding && !cut.one && !chunk.ends_apart;
+  const bool joins_head = cut.one && embedding && !chunk.apart.embedding;
+  if (joins_head) all.back().embedding = true;
+  const bool joins = embedding && !cut.one && !chunk.apart.embedding;
   if (cut.rest > 0 || joins) all.push_back({cut.rest, false, joins});
-  if (embedding && chunk.ends_apart) all.push_back({0, false, true});
+  if (embedding && chunk.apart.embedding) all.push_back({0, false, true});
   return all;
 }
 
@@ -90,7 +91,7 @@ TEST(GradientBuckets, AreThoseOfAWalkThroughTheUnits) {
                                 .layer = 1 + some(20),
                                 .head = some(40),
                                 .layers = 1 + static_cast<int>(random() % 9),
-                                .ends_apart = random() % 3 == 0};
+                                .apart = {random() % 3 == 0, random() % 3 == 0}};
     const double limit = random() % 4 == 0 ? kNoLimit : 1 + some(80);
     const BucketedChunk cut = bucketed(chunk, limit);
     const std::vector<Bucket> walked = one_by_one(chunk, limit);
