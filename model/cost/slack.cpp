@@ -59,9 +59,9 @@ Seconds lost_with_one_chunk(const Schedule& schedule, PipelineShape shape,
 
 // How much later a micro-batch comes round through all stages of a loop while they reduce the
 // gradients of a chunk. Two micro-batches may set the pace: the last one of a group, whose own pass
-// runs beside all of the chunk's reductions but the last; or the first one in the
-// chunk before, which meets what is left. A stage goes on reducing while it waits for the delays of
-// others, so these are taken off what is left.
+// runs beside all of the chunk's reductions but the last; or the first one in the chunk before,
+// which meets what is left. A stage goes on reducing while it waits for the delays of others, so
+// these are taken off what is left.
 Seconds lost_in_round(PipelineShape shape, std::span<const PassTimes> passes,
                       std::span<const StageLosses> losses) {
   const double share = 1.0 / shape.chunks;

@@ -7,7 +7,6 @@
 #include "model/cost/memory/offload.h"
 
 namespace trainyard {
-
 namespace {
 
 double first_limit(const Stack& stack, const Plan& plan) {
@@ -84,7 +83,8 @@ BucketedChunk buckets_of_chunk(const PreparedJob& job, const Plan& plan,
     if (chunk == 0) held.embedding = stage.embedding_matrix;
     if (chunk + 1 == chunks) held.head = stage.head_matrix;
   }
-  const int place = stage.embedding ? 0 : 1;  // any but the first stage
+  constexpr int kFirst = 0, kAnyOther = 1;
+  const int place = stage.embedding ? kFirst : kAnyOther;
   return bucketed(held, bucket_limit(job.job.training.stack, plan, {place, chunk}));
 }
 

@@ -98,8 +98,9 @@ StageSync sync_in_buckets(const PreparedJob& job, const Plan& plan, const PlanLi
     const int last = buckets_of_chunk(job, plan, stage, chunks - 1, experts).messages;
     return first + last + chunks - 2;
   };
-  const Classes both = classes(links);
   StageSync sync;
+  if (stage.dense <= 0) return sync;  // no layers, no ends
+  const Classes both = classes(links);
   sync.buckets = messages(false);
   const auto dense_in = [&](int pieces) {
     return sync_times(job, plan, prices, both.dense, {stage.dense, pieces});

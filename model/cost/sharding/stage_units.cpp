@@ -87,9 +87,13 @@ UnitSequence StageUnits::in_buckets(int chunk, PassWay way, const UnitSequence& 
   const double each = static_cast<double>(dense) / std::max(1, cut.messages) / rate;
   const PassUnit latency{.gather = each * moves.gathers * sync_.bucket.gather.time,
                          .reduce = each * moves.reductions * sync_.bucket.reduce.time};
-  if (all.has_first) all.first += latency;
-  if (all.has_last) all.last += latency;
+  // The gathers of ends that are apart come first of all (StageOverlap::gathered_first).
+  const EndsApart apart = ends_apart(model_, plan_);
+  const PassUnit without_gather{.reduce = latency.reduce};
+  if (all.has_first) all.first += apart.head ? without_gather : latency;
   all.layer += latency;
+  if (cut.rest > 0 || (all.has_last && !apart.embedding)) all.last += latency;
+  if (of.has_last && apart.embedding) all.last += without_gather;
   return way == PassWay::backward ? all : backwards(all);
 }
 
