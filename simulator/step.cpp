@@ -65,14 +65,29 @@ Expected<Played> play(const StepSite& site, const Plan& plan, const StepOptions&
 }
 
 // From the first task of a rank that takes time to the end of its last. The all-gathers of updated
-// weights after the update count, because the next step begins with these weights.
+// weights after the update count, because the next step begins with these weights; and so does the
+// first one at the start of a step, which comes between the update before and the first task.
 struct Span {
   Picoseconds start{0}, end{0};
 };
 
-bool gathers_for_next_step(const StepTask& task) {
-  return task.kind == StepTaskKind::operation && task.issued.step->pass == StepPass::finish &&
+bool gathers_in(StepPass pass, const StepTask& task) {
+  return task.kind == StepTaskKind::operation && task.issued.step->pass == pass &&
          task.issued.operation->kind == OperationKind::all_gather;
+}
+
+// From the start of the step until weights are gathered that a task waits for.
+Picoseconds gathered_for(std::size_t task, const StepGraph& step, std::size_t list,
+                         std::span<const TaskTimes> times) {
+  Picoseconds gathered{0};
+  for (const std::int32_t after :
+       step.graph.lists[list].dependencies_of(static_cast<std::int32_t>(task))) {
+    const auto before = static_cast<std::size_t>(after);
+    if (gathers_in(StepPass::start, step.tasks[list][before])) {
+      gathered = std::max(gathered, times[before].end);
+    }
+  }
+  return gathered;
 }
 
 Span span_of(const StepGraph& step, const Timeline& timeline, int rank) {
@@ -82,9 +97,11 @@ Span span_of(const StepGraph& step, const Timeline& timeline, int rank) {
   Span span;
   bool begun = false;
   for (std::size_t i = 0; i < tasks.size(); ++i) {
-    if (gathers_for_next_step(step.tasks[list][i])) span.end = std::max(span.end, times[i].end);
+    if (gathers_in(StepPass::finish, step.tasks[list][i])) {
+      span.end = std::max(span.end, times[i].end);
+    }
     if (tasks[i].stream != Stream::compute || tasks[i].kind == TaskKind::receive) continue;
-    if (!begun) span.start = times[i].start;
+    if (!begun) span.start = times[i].start - gathered_for(i, step, list, times);
     begun = true;
     span.end = std::max(span.end, times[i].end);
   }
