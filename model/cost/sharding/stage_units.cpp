@@ -65,6 +65,24 @@ void StageUnits::take_chunk(int chunk, PassWay way, UnitSequence& units) const {
   units.has_last = way == PassWay::forward ? head : embedding;
 }
 
+namespace {
+
+// Units in the order of a backward pass, each bucket as one.
+UnitSequence united(const UnitSequence& units, const BucketedChunk& cut) {
+  const PassUnit head = units.has_first ? units.first : PassUnit{};
+  const PassUnit embedding = units.has_last ? units.last : PassUnit{};
+  UnitSequence all{.first = head + cut.with_head * units.layer,
+                   .layer = cut.each * units.layer,
+                   .last = cut.rest * units.layer,
+                   .layers = cut.full,
+                   .has_first = units.has_first,
+                   .has_last = cut.rest > 0 || (units.has_last && !cut.one)};
+  (cut.one ? all.first : all.last) += embedding;
+  return all;
+}
+
+}  // namespace
+
 UnitSequence StageUnits::in_buckets(int chunk, PassWay way, const UnitSequence& units,
                                     UnitMoves moves, double rate) const {
   if (!uses_buckets(job_.job.training, plan_)) return units;
@@ -73,15 +91,7 @@ UnitSequence StageUnits::in_buckets(int chunk, PassWay way, const UnitSequence& 
       2 * (experts.gather + experts.reduce).time > (sync_.layers.gather + sync_.layers.reduce).time;
   const BucketedChunk cut = buckets_of_chunk(job_, plan_, stage_, chunk, by_experts);
   const UnitSequence of = way == PassWay::backward ? units : backwards(units);
-  const PassUnit head = of.has_first ? of.first : PassUnit{};
-  const PassUnit embedding = of.has_last ? of.last : PassUnit{};
-  UnitSequence all{.first = head + cut.with_head * of.layer,
-                   .layer = cut.each * of.layer,
-                   .last = cut.rest * of.layer,
-                   .layers = cut.full,
-                   .has_first = of.has_first,
-                   .has_last = cut.rest > 0 || (of.has_last && !cut.one)};
-  (cut.one ? all.first : all.last) += embedding;
+  UnitSequence all = united(of, cut);
   // Where the cuts are those of experts, dense buckets are shared among them.
   const int dense = buckets_of_chunk(job_, plan_, stage_, chunk, false).messages;
   const double each = static_cast<double>(dense) / std::max(1, cut.messages) / rate;
