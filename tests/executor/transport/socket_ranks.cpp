@@ -5,6 +5,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cstdint>
 #include <thread>
 
 #include "executor/transport/socket_transport.h"
@@ -12,18 +14,27 @@
 namespace trainyard {
 namespace {
 
-// A TCP port that nobody listens on.
-std::string free_port() {
+bool is_free(int port) {
   const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  auto* generic = reinterpret_cast<sockaddr*>(&address);
-  ::bind(socket, generic, size);
-  ::getsockname(socket, generic, &size);
+  address.sin_addr.s_addr = htonl(INADDR_ANY);
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  const bool bound = ::bind(socket, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
   ::close(socket);
-  return std::to_string(ntohs(address.sin_port));
+  return bound;
+}
+
+// A TCP port that nobody listens on. Below those that the system gives to connections (from 32768
+// on): one of these may be taken, by another test, before a rank listens on it.
+std::string free_port() {
+  constexpr int kFirst = 20000, kPorts = 12000;
+  static std::atomic<int> asked{0};
+  int port = 0;
+  do {
+    port = kFirst + (::getpid() * 16 + asked++) % kPorts;
+  } while (!is_free(port));
+  return std::to_string(port);
 }
 
 }  // namespace
