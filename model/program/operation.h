@@ -179,7 +179,7 @@ struct Operand {
   Access access = Access::read;
   bool frees = false;  // the last use: the memory returns when all users have ended
   // Of a buffer between layers: 0 at this layer's input, 1 at its output. Of a layer's own buffer:
-  // that of the layer so many places after the one of the call.
+  // that of the layer so many places after the one of the call; before it if below 0.
   int ahead = 0;
   Hold hold = Hold::until_freed;
 };

@@ -56,22 +56,31 @@ TEST(DataParallelTraffic, OfZeroStagesIsTheGoldenOne) {
 }
 
 // A step between two ranks takes a second, and bytes take no time, so the time counts messages.
-// Beside passes, the gradients and the weights of the embedding, the head and the four layers go
-// one by one; otherwise all go in one message.
-TEST(DataParallelTraffic, IsAMessageForEachUnitBesidePasses) {
-  const PreparedJob job = llama_8b_on_h100();
+PlanLinks counting_links() {
   PlanLinks links = unit_ring(2);
   links.dense_shard.inside = links.dense_shard.inside_pair = BytesPerSecond(1e30);
   links.dense_shard.inside_latency = Seconds(1);
+  return links;
+}
+Plan overlapped_on_two_ranks() {
   Plan plan;
   plan.schedule = find_schedule("1f1b");
   plan.zero_stage = 1;
   plan.sharding_group = 2;
+  plan.overlap.data_parallel = true;
+  return plan;
+}
+
+// Beside passes, the gradients and the weights of the embedding, the head and the four layers go
+// one by one; otherwise all go in one message.
+TEST(DataParallelTraffic, IsAMessageForEachUnitBesidePasses) {
+  const PreparedJob job = llama_8b_on_h100();
+  const PlanLinks links = counting_links();
+  Plan plan = overlapped_on_two_ranks();
   StageParameters stage;
   stage.dense = 6;
   stage.embedding_matrix = stage.head_matrix = 1;
   stage.layers = 4;
-  plan.overlap.data_parallel = true;
   EXPECT_NEAR(data_parallel_traffic(job, plan, links, stage).value(), 2 * (4 + 2), 1e-9);
   plan.overlap.data_parallel = false;
   EXPECT_NEAR(data_parallel_traffic(job, plan, links, stage).value(), 2, 1e-9);
@@ -81,14 +90,8 @@ TEST(DataParallelTraffic, IsAMessageForEachUnitBesidePasses) {
 // first with the embedding. Without a limit there is one.
 TEST(DataParallelTraffic, IsAMessageForEachBucket) {
   PreparedJob job = llama_8b_on_h100();
-  PlanLinks links = unit_ring(2);
-  links.dense_shard.inside = links.dense_shard.inside_pair = BytesPerSecond(1e30);
-  links.dense_shard.inside_latency = Seconds(1);
-  Plan plan;
-  plan.schedule = find_schedule("1f1b");
-  plan.zero_stage = 1;
-  plan.sharding_group = 2;
-  plan.overlap.data_parallel = true;
+  const PlanLinks links = counting_links();
+  const Plan plan = overlapped_on_two_ranks();
   StageParameters stage;
   stage.dense = 6;
   stage.embedding_matrix = stage.head_matrix = 1;
@@ -115,14 +118,8 @@ TEST(DataParallelCost, OfTheLastBucketHasOneLatency) {
   PreparedJob job = llama_8b_on_h100();
   job.job.training.stack.overlap_slowdown = 0;
   job.job.training.stack.bucket_parameters = 1;
-  PlanLinks links = unit_ring(2);
-  links.dense_shard.inside = links.dense_shard.inside_pair = BytesPerSecond(1e30);
-  links.dense_shard.inside_latency = Seconds(1);
-  Plan plan;
-  plan.schedule = find_schedule("1f1b");
-  plan.zero_stage = 1;
-  plan.sharding_group = 2;
-  plan.overlap.data_parallel = true;
+  const PlanLinks links = counting_links();
+  const Plan plan = overlapped_on_two_ranks();
   StageParameters stage;
   stage.dense = 110;
   stage.embedding_matrix = 100;

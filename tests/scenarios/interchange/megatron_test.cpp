@@ -455,15 +455,6 @@ TEST(MegatronExport, KeepsWeightsInEightBitsWhereTheOptimizerIsDistributed) {
   EXPECT_THAT(exported("fp8", 1).notes, Not(beside));
 }
 
-// Megatron-Bridge: bucket_size = 128 * 1024 * 1024, which overlap_grad_reduce alone has a use for.
-TEST(MegatronExport, SaysTheBucketsOfOverlappedReductions) {
-  PlanRequest request;
-  request.overlap.data_parallel = true;
-  EXPECT_THAT(arguments_of("llama-3.1-8b", request), HasSubstr("--ddp-bucket-size 134217728"));
-  request.overlap.data_parallel = false;
-  EXPECT_THAT(arguments_of("llama-3.1-8b", request), Not(HasSubstr("--ddp-bucket-size")));
-}
-
 // gpt_layer_specs.py builds the norms of the latent queries, keys and values if this flag is set.
 TEST(MegatronExport, AsksForTheNormsOfLatentAttention) {
   EXPECT_THAT(arguments_of("deepseek-v3", {}), HasSubstr("--qk-layernorm"));
